@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Finds what Dovetail is built from. The distribution has most of it; DOVETAIL_DEPS_DIR, filled by
+# `scripts/setup`, holds the rest: `venv` (HiGHS comes as a Python package), `deps/onnx` (static
+# libraries), `deps/onednn3` and `deps/mkl`. Vendor libraries are never linked: a provider needs
+# at most a header folder, which may be missing.
+# After this file: targets onnx, dovetail::highs, dovetail::xxhash, the usual imported targets, and
+# DOVETAIL_VENDOR_DIRS, the folders in which the driver looks for vendor libraries first.
+
+if(EXISTS "${PROJECT_BINARY_DIR}/venv")
+  set(default_deps_dir "${PROJECT_BINARY_DIR}")
+else()
+  set(default_deps_dir "${PROJECT_SOURCE_DIR}/build")
+endif()
+set(DOVETAIL_DEPS_DIR "${default_deps_dir}" CACHE PATH "Folder that scripts/setup filled")
+
+# LLVM and MLIR, linked shared.
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+find_package(LLD CONFIG QUIET HINTS "${LLVM_LIBRARY_DIR}/cmake/lld")
+# TableGen files see our sources and MLIR's own definitions.
+set(MLIR_TABLEGEN_FLAGS "-I${PROJECT_SOURCE_DIR}/src" "-I${MLIR_INCLUDE_DIRS}")
+
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(Protobuf REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(CLI11 REQUIRED CONFIG)
+find_package(fmt REQUIRED CONFIG)
+find_package(nlohmann_json REQUIRED CONFIG)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED CONFIG)
+set(Python3_EXECUTABLE "${DOVETAIL_DEPS_DIR}/venv/bin/python")
+
+function(dovetail_import name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER;LIBRARY" "")
+  find_path(${name}_INCLUDE_DIR "${arg_HEADER}" REQUIRED)
+  add_library(dovetail::${name} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(dovetail::${name} SYSTEM INTERFACE "${${name}_INCLUDE_DIR}")
+  if(arg_LIBRARY)
+    find_library(${name}_LIBRARY "${arg_LIBRARY}" REQUIRED)
+    target_link_libraries(dovetail::${name} INTERFACE "${${name}_LIBRARY}")
+  endif()
+endfunction()
+
+dovetail_import(xxhash HEADER xxhash.h LIBRARY xxhash)
+dovetail_import(flatbuffers HEADER flatbuffers/flatbuffers.h LIBRARY flatbuffers)
+find_program(FLATC_PROGRAM flatc REQUIRED)
+
+# ONNX: static libraries, protobuf shared.
+find_package(ONNX QUIET CONFIG PATHS "${DOVETAIL_DEPS_DIR}/deps/onnx" NO_DEFAULT_PATH)
+if(NOT ONNX_FOUND)
+  message(FATAL_ERROR "No ONNX libraries in ${DOVETAIL_DEPS_DIR}/deps/onnx: run scripts/setup, "
+                      "or name the folder it filled with -DDOVETAIL_DEPS_DIR=...")
+endif()
+add_library(onnx INTERFACE)
+target_link_libraries(onnx INTERFACE ONNX::onnx protobuf::libprotobuf)
+
+# HiGHS: its shared library is copied beside our own, so that a build tree can be moved or
+# installed without the virtual environment.
+file(GLOB highs_dir "${DOVETAIL_DEPS_DIR}/venv/lib/python3*/site-packages/highsbox/highs_dist")
+if(NOT highs_dir)
+  message(FATAL_ERROR "No highsbox package in ${DOVETAIL_DEPS_DIR}/venv: run scripts/setup")
+endif()
+foreach(library highs openblas)
+  if(EXISTS "${highs_dir}/lib/lib${library}.so")
+    file(COPY "${highs_dir}/lib/lib${library}.so" DESTINATION "${PROJECT_BINARY_DIR}/lib")
+    install(FILES "${PROJECT_BINARY_DIR}/lib/lib${library}.so" TYPE LIB)
+  endif()
+endforeach()
+add_library(dovetail::highs SHARED IMPORTED GLOBAL)
+set_target_properties(dovetail::highs PROPERTIES
+  IMPORTED_LOCATION "${PROJECT_BINARY_DIR}/lib/libhighs.so"
+  IMPORTED_SONAME libhighs.so
+  INTERFACE_INCLUDE_DIRECTORIES "${highs_dir}/include/highs;${highs_dir}/include")
+
+# Vendor headers, all optional.
+find_path(ONEDNN3_INCLUDE_DIR oneapi/dnnl/dnnl.h
+          PATHS "${DOVETAIL_DEPS_DIR}/deps/onednn3/include" NO_DEFAULT_PATH)
+set(DOVETAIL_VENDOR_DIRS "${DOVETAIL_DEPS_DIR}/deps/onednn3/lib:${DOVETAIL_DEPS_DIR}/deps/mkl/lib"
+    CACHE STRING "Colon-separated folders in which the driver looks for vendor libraries first")

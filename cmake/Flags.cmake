@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Compiler flags of the whole tree. Everything is position independent in the same way, executables
+# too, because a precompiled header is only valid for sources with the same -fPIC; code for
+# particular processors is made at run time, so no -march appears here. ccache needs to be told
+# about precompiled headers, or it takes no source that includes one.
+
+add_compile_options(-fPIC -fno-semantic-interposition -Wall -Wextra -Wno-unused-parameter)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Both are false alarms in code inlined from LLVM's headers.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>
+                      $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-pointer>)
+endif()
+if(DOVETAIL_WERROR)
+  add_compile_options(-Werror)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-error=invalid-pch)
+  endif()
+endif()
+
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_C_FLAGS_RELEASE "-O2")
+if(NOT DOVETAIL_ASSERTIONS)
+  string(APPEND CMAKE_CXX_FLAGS_RELEASE " -DNDEBUG")
+  string(APPEND CMAKE_C_FLAGS_RELEASE " -DNDEBUG")
+endif()
+
+if(DOVETAIL_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -g1)
+  # LLVM's classes are not instrumented with run-time type checks on both sides.
+  add_compile_options(-fno-sanitize=vptr)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+if(DOVETAIL_CCACHE)
+  find_program(CCACHE_PROGRAM ccache)
+  if(CCACHE_PROGRAM)
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE_PROGRAM}")
+    set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+    endif()
+  endif()
+endif()
+
+# A build tree and an installed tree have the same shape: bin, lib and lib/dovetail.
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/..;$ORIGIN/../lib")
