@@ -60,7 +60,8 @@ add_library(onnx INTERFACE)
 target_link_libraries(onnx INTERFACE ONNX::onnx protobuf::libprotobuf)
 
 # HiGHS: its shared library is copied beside our own, so that a build tree can be moved or
-# installed without the virtual environment.
+# installed without the virtual environment. It is compiled with the old string ABI: use its C
+# interface ("interfaces/highs_c_api.h") only.
 file(GLOB highs_dir "${DOVETAIL_DEPS_DIR}/venv/lib/python3*/site-packages/highsbox/highs_dist")
 if(NOT highs_dir)
   message(FATAL_ERROR "No highsbox package in ${DOVETAIL_DEPS_DIR}/venv: run scripts/setup")
