@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of kernel families as compile sees it, with the functions named in it. Each line has its counterpart in
+// schedule/Families.cpp.
+#pragma once
+
+#include <string_view>
+
+#include "codegen/KernelModule.h"
+#include "codegen/schedule/Schedule.h"
+
+namespace dovetail::codegen {
+
+struct EmissionFamily {
+  const char *name;
+  /// Emits the phases of a schedule that the family's propose offered for this problem and machine.
+  Status (*emit)(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, KernelModule &module);
+};
+
+const EmissionFamily *findEmissionFamily(std::string_view name);
+
+/// Kernel bytes of a schedule.
+Expected<std::vector<uint8_t>> compileKernel(const ProblemReader &problem, const Machine &machine,
+                                             const Schedule &schedule);
+
+Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                           KernelModule &module);
+
+} // namespace dovetail::codegen

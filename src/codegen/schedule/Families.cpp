@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of kernel families as propose and prepare see it. Each line has its counterpart in codegen/Families.cpp.
+#include "codegen/schedule/Families.h"
+
+namespace dovetail::codegen {
+
+const std::vector<ScheduleFamily> &scheduleFamilies() {
+  static const std::vector<ScheduleFamily> families = {
+      {"pointwise", proposePointwise, packPointwise},
+  };
+  return families;
+}
+
+const ScheduleFamily *findScheduleFamily(std::string_view name) {
+  for (const ScheduleFamily &family : scheduleFamilies())
+    if (name == family.name)
+      return &family;
+  return nullptr;
+}
+
+} // namespace dovetail::codegen

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Declares the functions named in the schedule families' table, each written in a file of its family.
+#pragma once
+
+#include "codegen/schedule/Schedule.h"
+
+namespace dovetail::codegen {
+
+void proposePointwise(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
+void packPointwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
+                   const void *constant, void *packed);
+
+} // namespace dovetail::codegen

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads a dvt_target into a Machine: picks the instruction set level from the feature list and takes sane cache sizes
+// where the target does not know them.
+#include "codegen/schedule/Machine.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace dovetail::codegen {
+
+const char *Isa::name() const {
+  switch (level) {
+  case Avx2:
+    return "avx2";
+  case Avx512:
+    return "avx512";
+  case Neon:
+    return "neon";
+  }
+  return "";
+}
+
+static bool hasFeature(std::string_view features, std::string_view name) {
+  while (!features.empty()) {
+    size_t comma = features.find(',');
+    if (features.substr(0, comma) == name)
+      return true;
+    features = comma == features.npos ? "" : features.substr(comma + 1);
+  }
+  return false;
+}
+
+Expected<Machine> Machine::of(const dvt_target &target) {
+  std::string_view device = target.device ? target.device : "";
+  std::string_view architecture = target.architecture ? target.architecture : "";
+  std::string_view features = target.features ? target.features : "";
+  if (device != "cpu")
+    return unavailable("native kernels are made for device cpu, not '{}'", device);
+  Machine machine;
+  if (architecture == "x86-64") {
+    auto all = [&](std::initializer_list<const char *> names) {
+      return std::all_of(names.begin(), names.end(), [&](const char *name) { return hasFeature(features, name); });
+    };
+    if (!all({"avx2", "fma"}))
+      return unavailable("native kernels need avx2 and fma; the target has '{}'", features);
+    if (all({"avx512f", "avx512bw", "avx512dq", "avx512vl"}))
+      machine.isa = {Isa::Avx512, 16, 32};
+  } else {
+    return unavailable("native kernels are made for x86-64, not '{}'", architecture);
+  }
+  machine.threads = std::max(1u, target.threads);
+  if (target.l1_bytes)
+    machine.l1Bytes = target.l1_bytes;
+  if (target.l2_bytes)
+    machine.l2Bytes = target.l2_bytes;
+  if (target.l3_bytes)
+    machine.l3Bytes = target.l3_bytes;
+  return machine;
+}
+
+bool hostSupports(Isa::Level level) {
+#if defined(__x86_64__)
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (level == Isa::Avx2)
+    return avx2;
+  return level == Isa::Avx512 && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+  return level == Isa::Neon;
+#endif
+}
+
+} // namespace dovetail::codegen
