@@ -4,7 +4,8 @@
 # (any other targets), DEPENDS (targets that must be built before, TableGen's for instance) and the
 # flag MLIR (headers, shared libraries and the precompiled header of LLVM and MLIR).
 #
-#   dovetail_room(NAME)          static library dovetail_NAME of all *.cpp beside the caller
+#   dovetail_room(NAME)          static library dovetail_NAME of all *.cpp beside the caller and in
+#                                folders below that have no CMakeLists.txt of their own
 #   dovetail_provider(NAME)      plug-in lib/dovetail/dovetail_NAME.so; exports only what it marks
 #   dovetail_shared(NAME)        shared library lib/libNAME.so, installed; exports what it marks
 #   dovetail_tool(NAME)          executable bin/NAME, installed
@@ -13,7 +14,7 @@
 #   dovetail_flatbuffers(NAME SCHEMA)  generates <schema>_generated.h for room NAME
 #   dovetail_add_folders(GLOB..) add_subdirectory for each match that has a CMakeLists.txt
 #
-# All but dovetail_room take SOURCES, by default all *.cpp beside the caller.
+# All take SOURCES instead; the others' default is all *.cpp beside the caller.
 
 add_library(dovetail_mlir_pch STATIC EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/Empty.cpp")
 target_include_directories(dovetail_mlir_pch SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS}
@@ -72,6 +73,16 @@ endfunction()
 
 function(dovetail_room name)
   dovetail_parse(${ARGV})
+  set(folders)
+  if(NOT "SOURCES" IN_LIST ARGN)
+    file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${CMAKE_CURRENT_SOURCE_DIR}/*")
+  endif()
+  foreach(folder IN LISTS folders)
+    if(IS_DIRECTORY "${folder}" AND NOT EXISTS "${folder}/CMakeLists.txt")
+      file(GLOB below CONFIGURE_DEPENDS "${folder}/*.cpp")
+      list(APPEND arg_SOURCES ${below})
+    endif()
+  endforeach()
   if(arg_SOURCES)
     add_library(dovetail_${name} STATIC ${arg_SOURCES})
     dovetail_wire(dovetail_${name} PUBLIC)
