@@ -20,6 +20,15 @@ namespace dovetail {
 /// Values of symbols, by name.
 using SymbolValues = std::map<std::string, int64_t, std::less<>>;
 
+/// What is known of a symbol: inclusive bounds and a divisor.
+struct SymbolRange {
+  int64_t min = 1;
+  int64_t max = int64_t(1) << 31;
+  int64_t divisor = 1;
+  friend bool operator==(const SymbolRange &, const SymbolRange &) = default;
+};
+using SymbolRanges = std::map<std::string, SymbolRange, std::less<>>;
+
 class Extent {
 public:
   Extent() = default; // 0
@@ -43,6 +52,9 @@ public:
   /// Replaces symbols by extents.
   Extent substitute(const std::map<std::string, Extent, std::less<>> &values) const;
 
+  /// Bounds and a divisor that hold under `ranges` (symbols it lacks have the default range). Safe, not tight.
+  SymbolRange range(const SymbolRanges &ranges) const;
+
   friend Extent operator+(const Extent &a, const Extent &b);
   friend Extent operator-(const Extent &a, const Extent &b);
   friend Extent operator*(const Extent &a, const Extent &b);
@@ -64,18 +76,12 @@ private:
   std::map<Monomial, int64_t> terms;
   static Extent atom(std::string text);
   static Extent function(const char *name, const Extent &a, const Extent &b);
-  Extent mapAtoms(const std::function<std::optional<Extent>(std::string_view)> &symbolValue, bool &complete) const;
+  /// With every symbol for which `symbolValue` has an answer replaced; `complete` becomes false where it has none.
+  Extent mapAtoms(const std::function<std::optional<Extent>(std::string_view)> &symbolValue,
+                  bool &complete) const;
+  static Extent overflowed();
   friend class ExtentParser;
 };
-
-/// What is known of a symbol: inclusive bounds and a divisor.
-struct SymbolRange {
-  int64_t min = 1;
-  int64_t max = int64_t(1) << 31;
-  int64_t divisor = 1;
-  friend bool operator==(const SymbolRange &, const SymbolRange &) = default;
-};
-using SymbolRanges = std::map<std::string, SymbolRange, std::less<>>;
 
 /// Product of extents; 1 for none.
 Extent elementCount(const std::vector<Extent> &extents);
