@@ -79,6 +79,9 @@ set_target_properties(dovetail::highs PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${highs_dir}/include/highs;${highs_dir}/include")
 
 # Vendor headers, all optional.
+if(ONEDNN3_INCLUDE_DIR AND NOT EXISTS "${ONEDNN3_INCLUDE_DIR}")
+  unset(ONEDNN3_INCLUDE_DIR CACHE)
+endif()
 find_path(ONEDNN3_INCLUDE_DIR oneapi/dnnl/dnnl.h
           PATHS "${DOVETAIL_DEPS_DIR}/deps/onednn3/include" NO_DEFAULT_PATH)
 set(DOVETAIL_VENDOR_DIRS "${DOVETAIL_DEPS_DIR}/deps/onednn3/lib:${DOVETAIL_DEPS_DIR}/deps/mkl/lib"
