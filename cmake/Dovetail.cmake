@@ -65,6 +65,12 @@ function(dovetail_wire target visibility)
       target_precompile_headers(${target} REUSE_FROM dovetail_mlir_pch)
     endif()
   endif()
+  # OpenMP's compiler flag defines a macro, which makes the precompiled header useless for every
+  # room above; those that need the flag name it themselves.
+  if("OpenMP::OpenMP_CXX" IN_LIST arg_LIBS)
+    list(REMOVE_ITEM arg_LIBS OpenMP::OpenMP_CXX)
+    target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
+  endif()
   target_link_libraries(${target} ${visibility} ${arg_LIBS})
   if(arg_DEPENDS)
     add_dependencies(${target} ${arg_DEPENDS})
