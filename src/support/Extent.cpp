@@ -60,10 +60,10 @@ Extent Extent::overflowed() { return atom(kOverflow); }
 
 Extent Extent::symbol(std::string_view name) {
   std::string clean(name);
-  for (char &c : clean)
-    if (!isSymbolCharacter(c))
-      c = '_';
-  if (clean.empty() || (clean[0] >= '0' && clean[0] <= '9'))
+  for (size_t i = 0; i < clean.size(); ++i)
+    if (!isSymbolCharacter(clean[i]) || clean.substr(i, 2) == "..") // ".." is for ranges
+      clean[i] = '_';
+  if (clean.empty() || clean[0] == '.' || (clean[0] >= '0' && clean[0] <= '9'))
     clean.insert(clean.begin(), '_');
   return atom(std::move(clean));
 }

@@ -83,8 +83,20 @@ void Problem::canonicalize() {
     }
     index = renumbered[index];
   };
+  std::vector<bool> literal(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    literal[i] = values[i].isLiteral;
   for (uint32_t &input : inputs)
     place(input);
+  // The text declares literals beside the inputs, so they come next, in the order of their first
+  // use.
+  for (ProblemOp &op : ops)
+    for (uint32_t operand : op.inputs)
+      if (operand < literal.size() && literal[operand])
+        place(operand);
+  for (uint32_t output : outputs)
+    if (output < literal.size() && literal[output])
+      place(output);
   for (ProblemOp &op : ops) {
     for (uint32_t &operand : op.inputs)
       place(operand);

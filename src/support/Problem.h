@@ -58,8 +58,8 @@ public:
   std::vector<uint32_t> inputs, outputs;
   SymbolRanges ranges;
 
-  /// Renumbers values by first appearance (inputs in their order, then op operands and results in op order),
-  /// drops unused ones. Called by the builder of a problem once; parse() results are canonical already.
+  /// Renumbers values by first appearance in the text (inputs in their order, literals by first use, then results in
+  /// op order), drops unused ones. Called by the builder of a problem once; parse() results are canonical already.
   void canonicalize();
   std::string text() const;
   static Expected<Problem> parse(std::string_view text);
