@@ -29,6 +29,10 @@ GCC_ONLY = re.compile(
 def commands(build: pathlib.Path) -> list[dict]:
     """The compilation database without MLIR sources, third-party files and g++'s own flags."""
     kept = []
+    # Last in the search order: clang's own headers go first, omp.h is only there.
+    gcc_headers = subprocess.run(
+        ["g++", "-print-file-name=include"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
         ours = path.suffix == ".cpp" and path.is_relative_to(ROOT)
@@ -36,7 +40,8 @@ def commands(build: pathlib.Path) -> list[dict]:
             continue
         if re.search(r"/llvm-\d+/include", entry["command"]):
             continue
-        kept.append(entry | {"command": GCC_ONLY.sub("", entry["command"])})
+        command = GCC_ONLY.sub("", entry["command"]) + f" -idirafter {gcc_headers}"
+        kept.append(entry | {"command": command})
     return kept
 
 
