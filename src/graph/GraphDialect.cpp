@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registers the dialect: the ops of GraphOps.td by their classes, the tensor ops of the table with one verifier, one
-// printer and one parser for all. They are free of side effects except that random ops are never merged.
+// Registers the dialect: the ops of GraphOps.td by their classes, the tensor ops of the table with
+// one verifier, one printer and one parser for all. They are free of side effects except that
+// random ops are never merged.
 #include "graph/GraphDialect.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -16,8 +17,9 @@ namespace dovetail::graph {
 namespace {
 
 struct TensorOpEffects : MemoryEffectOpInterface::FallbackModel<TensorOpEffects> {
-  void getEffects(Operation *op,
-                  SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) const {
+  void
+  getEffects(Operation *op,
+             SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) const {
     const OpInfo *info = infoOf(op);
     if (info && info->isRandom())
       for (OpResult result : op->getResults())
@@ -54,8 +56,8 @@ bool hasEncoding(Attribute value, AttributeType type) {
 }
 
 const char *encodingName(AttributeType type) {
-  constexpr const char *names[] = {"i64",          "f32",                "string",  "array<i64>",
-                                   "array<f32>", "array of strings", "elements"};
+  constexpr const char *names[] = {
+      "i64", "f32", "string", "array<i64>", "array<f32>", "array of strings", "elements"};
   return names[unsigned(type)];
 }
 
@@ -71,7 +73,8 @@ LogicalResult verifyCount(Operation *op, const char *what, int count, int least,
 }
 
 LogicalResult verifyTensorOp(Operation *op, const OpInfo &info) {
-  if (failed(verifyCount(op, "operands", op->getNumOperands(), info.leastInputs, info.mostInputs)) ||
+  if (failed(
+          verifyCount(op, "operands", op->getNumOperands(), info.leastInputs, info.mostInputs)) ||
       failed(verifyCount(op, "results", op->getNumResults(), info.leastOutputs, info.mostOutputs)))
     return failure();
   if (op->getNumRegions() || op->getNumSuccessors())
@@ -153,7 +156,7 @@ void *DvtDialect::getRegisteredInterfaceForOp(TypeID interface, OperationName na
 }
 
 Operation *DvtDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
-                                             Location loc) {
+                                           Location loc) {
   auto elements = dyn_cast<ElementsAttr>(value);
   if (!elements || elements.getType() != type)
     return nullptr;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph dialect `dvt` in C++. Tensor ops are told apart by their name or, quicker, by their line of the table
-// (infoOf); the few ops with a structure of their own have classes generated from GraphOps.td. Ops are built
-// generically: OperationState, name "dvt.<name>", operands in ONNX order, attributes by ONNX name.
+// The graph dialect `dvt` in C++. Tensor ops are told apart by their name or, quicker, by their
+// line of the table (infoOf); the few ops with a structure of their own have classes generated from
+// GraphOps.td. Ops are built generically: OperationState, name "dvt.<name>", operands in ONNX
+// order, attributes by ONNX name.
 #pragma once
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -34,7 +35,8 @@ mlir::Operation *definedBy(mlir::Value value, llvm::StringRef name);
 /// Whether an operand stands for an absent one.
 bool isAbsent(mlir::Value value);
 
-/// Builds a tensor op. Attributes that the table gives a default and `attributes` does not name are filled in.
+/// Builds a tensor op. Attributes that the table gives a default and `attributes` does not name are
+/// filled in.
 mlir::Operation *createOp(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
                           mlir::ValueRange operands, mlir::TypeRange results,
                           llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
@@ -44,7 +46,8 @@ mlir::Attribute defaultAttribute(mlir::MLIRContext *context, const OpAttribute &
 /// Attributes by name in the encodings of the dialect; `fallback` where absent.
 int64_t intAttribute(mlir::Operation *op, llvm::StringRef name, int64_t fallback);
 double floatAttribute(mlir::Operation *op, llvm::StringRef name, double fallback);
-llvm::StringRef stringAttribute(mlir::Operation *op, llvm::StringRef name, llvm::StringRef fallback);
+llvm::StringRef stringAttribute(mlir::Operation *op, llvm::StringRef name,
+                                llvm::StringRef fallback);
 /// Empty where absent.
 llvm::ArrayRef<int64_t> intsAttribute(mlir::Operation *op, llvm::StringRef name);
 

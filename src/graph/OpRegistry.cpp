@@ -23,7 +23,7 @@ struct Line {
 };
 
 constexpr Line lines[] = {
-#define DVT_OP(NAME, ONNX, VERSION, KIND, FLAGS, IN0, IN1, OUT0, OUT1, SHAPE, ATTRIBUTES)                \
+#define DVT_OP(NAME, ONNX, VERSION, KIND, FLAGS, IN0, IN1, OUT0, OUT1, SHAPE, ATTRIBUTES)          \
   {NAME, ONNX, VERSION, OpKind::KIND, FLAGS, IN0, IN1, OUT0, OUT1, SHAPE, ATTRIBUTES},
 #include "graph/Ops.inc"
 #undef DVT_OP

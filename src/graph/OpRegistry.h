@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of every tensor op without looking at a graph: its ONNX name, the op-set version that last changed
-// it, its kind, how many operands and results it takes and which attributes. The one table is Ops.inc. Free of MLIR,
-// so that plan, providers' tests and tools may read it.
+// What is known of every tensor op without looking at a graph: its ONNX name, the op-set version
+// that last changed it, its kind, how many operands and results it takes and which attributes. The
+// one table is Ops.inc. Free of MLIR, so that plan, providers' tests and tools may read it.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ enum class OpKind : uint8_t {
   Normalization, ///< same shape as the first operand, with statistics along some axes
   Pool,          ///< windows or whole images reduced
   Attention,
-  View,          ///< the same elements in the same order
-  Movement,      ///< the operands' elements in another order, some repeated, left out or blended
-  Generator,     ///< from extents and scalars alone
-  Selection,     ///< which elements are taken depends on their values
+  View,      ///< the same elements in the same order
+  Movement,  ///< the operands' elements in another order, some repeated, left out or blended
+  Generator, ///< from extents and scalars alone
+  Selection, ///< which elements are taken depends on their values
   Quantization,
   Recurrent,
   Signal,
@@ -48,9 +48,9 @@ struct OpInfo {
   std::string_view onnxName; ///< "MatMul"
   uint32_t version;          ///< op-set version at which the definition last changed
   OpKind kind;
-  bool broadcasts;      ///< operands are broadcast to one shape
-  bool dataDependent;   ///< extents of results depend on data
-  bool hasFunctionBody; ///< ONNX defines it by other ops
+  bool broadcasts;                                        ///< operands are broadcast to one shape
+  bool dataDependent;                                     ///< extents of results depend on data
+  bool hasFunctionBody;                                   ///< ONNX defines it by other ops
   int leastInputs, mostInputs, leastOutputs, mostOutputs; ///< most: -1 is any number
   uint32_t shapeOperands; ///< bit i: values of operand i decide extents, never elements
   std::vector<OpAttribute> attributes; ///< sorted by name
