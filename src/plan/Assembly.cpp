@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Builds the plan's blocks and steps from a chosen cover, then gives every value its memory.
+#include "plan/Assembly.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "artifact/BufferAssignment.h"
+#include "plan/Memory.h"
+#include "support/Layout.h"
+
+namespace dovetail::plan {
+namespace {
+
+class Assembler {
+public:
+  Assembler(const ChosenCover &chosen, const Target &target)
+      : chosen(chosen), table(*chosen.table), target(target) {}
+
+  Expected<Plan> run();
+
+private:
+  const std::string &layout(uint32_t number) const { return (*chosen.layouts)[number]; }
+  uint32_t valueNumber(uint32_t value, uint32_t layoutNumber);
+  uint32_t constantNumber(uint32_t value);
+  uint32_t problemNumber(const std::string &text);
+  int32_t kernelNumber(const std::vector<uint8_t> &bytes);
+  KernelChoice choiceOf(const Trial &trial);
+  void addOption(uint32_t option);
+  void addKernel(const CoverOption &option, const OptionMeaning &meaning);
+  void addConversion(uint32_t conversion);
+  void addPossibleConversions(uint32_t value);
+  void addFallback(PlanStep &step, uint32_t region, const Trial &trial);
+  void report(PlanStep &step, uint32_t region, const OptionMeaning &meaning);
+  void reportTrials(RegionReport &report, const Evaluation &evaluation, const Trial *chosenTrial,
+                    const Problem &problem);
+  void bindOutputs();
+  void findSymbolSources();
+
+  const ChosenCover &chosen;
+  const OpTable &table;
+  const Target &target;
+  Plan plan;
+  PlanBlock block;
+  std::map<LayoutState, uint32_t> numbers;
+  std::map<uint32_t, uint32_t> constantNumbers; // table value -> plan value
+  std::map<std::string, uint32_t> problemNumbers;
+  std::map<std::vector<uint8_t>, int32_t> kernelNumbers;
+  std::set<LayoutState> ready;
+  std::set<uint32_t> pendingConversions;
+};
+
+uint32_t Assembler::valueNumber(uint32_t value, uint32_t layoutNumber) {
+  if (table.values[value].constant)
+    return constantNumber(value);
+  auto [found, isNew] = numbers.try_emplace({value, layoutNumber}, static_cast<uint32_t>(block.values.size()));
+  if (isNew) {
+    const TableValue &from = table.values[value];
+    PlanValue to;
+    to.name = from.name;
+    to.type = from.type;
+    to.extents = from.extents;
+    to.layout = layout(layoutNumber);
+    to.storage = from.dataDependent ? Storage::Dynamic : Storage::Arena;
+    block.values.push_back(std::move(to));
+  }
+  return found->second;
+}
+
+uint32_t Assembler::constantNumber(uint32_t value) {
+  auto [found, isNew] = constantNumbers.try_emplace(value, static_cast<uint32_t>(block.values.size()));
+  if (isNew) {
+    const TableValue &from = table.values[value];
+    PlanConstant constant;
+    constant.name = from.name;
+    constant.type = from.type;
+    for (const Extent &extent : from.extents)
+      constant.extents.push_back(extent.value());
+    constant.bytes = from.dataBytes;
+    constant.data = from.data;
+    constant.owner = from.owner;
+    PlanValue to;
+    to.name = from.name;
+    to.type = from.type;
+    to.extents = from.extents;
+    to.storage = Storage::Constant;
+    to.index = static_cast<uint32_t>(plan.constants.size());
+    to.bytes = from.dataBytes;
+    plan.constants.push_back(std::move(constant));
+    block.values.push_back(std::move(to));
+  }
+  return found->second;
+}
+
+uint32_t Assembler::problemNumber(const std::string &text) {
+  auto [found, isNew] = problemNumbers.try_emplace(text, static_cast<uint32_t>(plan.problems.size()));
+  if (isNew)
+    plan.problems.push_back(text);
+  return found->second;
+}
+
+int32_t Assembler::kernelNumber(const std::vector<uint8_t> &bytes) {
+  if (bytes.empty())
+    return -1;
+  auto [found, isNew] = kernelNumbers.try_emplace(bytes, static_cast<int32_t>(plan.kernels.size()));
+  if (isNew)
+    plan.kernels.push_back(bytes);
+  return found->second;
+}
+
+KernelChoice Assembler::choiceOf(const Trial &trial) {
+  KernelChoice choice;
+  choice.candidate = trial.candidate;
+  auto version = chosen.providers.find(trial.candidate.provider);
+  if (version != chosen.providers.end())
+    choice.providerVersion = version->second;
+  choice.kernel = kernelNumber(trial.kernel);
+  return choice;
+}
+
+/// The best own kernel for when the library is gone: in the step's layouts if there is one, else in any.
+void Assembler::addFallback(PlanStep &step, uint32_t region, const Trial &trial) {
+  const std::string &provider = trial.candidate.provider;
+  if (provider == "native" || provider == "reference" || !(*chosen.evaluations)[region])
+    return;
+  const Problem &problem = (*chosen.problems)[region].problem;
+  const Trial *best = nullptr;
+  double bestCost = 0;
+  for (const Trial &other : (*chosen.evaluations)[region]->trials) {
+    bool own = other.candidate.provider == "native" || other.candidate.provider == "reference";
+    if (!own || !other.usable())
+      continue;
+    double cost = costOf(other, problem, target, {});
+    bool sameLayouts = other.candidate.inputLayouts == trial.candidate.inputLayouts &&
+                       other.candidate.outputLayouts == trial.candidate.outputLayouts;
+    cost += sameLayouts ? 0 : 20;
+    cost += other.candidate.provider == "reference" ? 1e9 : 0;
+    if (!best || cost < bestCost) {
+      best = &other;
+      bestCost = cost;
+    }
+  }
+  if (best)
+    step.fallback = choiceOf(*best);
+}
+
+void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation, const Trial *chosenTrial,
+                             const Problem &problem) {
+  for (const Trial &trial : evaluation.trials) {
+    Alternative alternative;
+    alternative.label = trial.candidate.label();
+    alternative.micros = trial.micros;
+    alternative.low = trial.low;
+    alternative.high = trial.high;
+    if (&trial == chosenTrial)
+      alternative.outcome = "chosen";
+    else if (!trial.usable())
+      alternative.outcome = std::string(outcomeName(trial.outcome)) + ": " + trial.detail;
+    else if (trial.micros < 0)
+      alternative.outcome = trial.candidate.provider == "reference" ? "last resort" : "not timed";
+    else if (chosenTrial && costOf(trial, problem, target, {}) >= costOf(*chosenTrial, problem, target, {}))
+      alternative.outcome = "slower";
+    else
+      alternative.outcome = "its layouts cost more than it saves";
+    to.alternatives.push_back(std::move(alternative));
+  }
+  for (const auto &[provider, refusal] : evaluation.refusals) {
+    Alternative alternative;
+    alternative.label = refusal.algorithm.empty() ? provider : provider + ":" + refusal.algorithm;
+    alternative.outcome = "refused: " + refusal.reason;
+    to.alternatives.push_back(std::move(alternative));
+  }
+}
+
+void Assembler::report(PlanStep &step, uint32_t region, const OptionMeaning &meaning) {
+  RegionReport result;
+  const Problem &problem = (*chosen.problems)[region].problem;
+  result.ops = summary(problem);
+  result.nodes = step.label;
+  result.problem = step.problem;
+  const Trial *shown = meaning.library ? meaning.library : meaning.trial;
+  result.micros = shown->micros;
+  for (const LayoutState need : (*chosen.cover).options[&meaning - chosen.options->data()].needs)
+    for (uint32_t index : chosen.solution->conversions) {
+      const CoverConversion &conversion = chosen.cover->conversions[index];
+      if (conversion.value == need.value && conversion.to == need.layout)
+        result.conversionMicros += conversion.cost;
+    }
+  if (const Evaluation *evaluation = (*chosen.evaluations)[region])
+    reportTrials(result, *evaluation, meaning.trial, problem);
+  step.report = static_cast<uint32_t>(plan.reports.size());
+  plan.reports.push_back(std::move(result));
+}
+
+void Assembler::addKernel(const CoverOption &option, const OptionMeaning &meaning) {
+  const Region &region = (*chosen.regions)[meaning.region];
+  const RegionProblem &problem = (*chosen.problems)[meaning.region];
+  const Trial &trial = *meaning.trial;
+  PlanStep step;
+  step.label = nodeNames(table, region);
+  step.problem = problemNumber(problem.problem.text());
+  const Candidate &layoutsOf = trial.candidate;
+  auto numberOfLayout = [&](const std::string &text) {
+    return static_cast<uint32_t>(std::find(chosen.layouts->begin(), chosen.layouts->end(), text) -
+                                 chosen.layouts->begin());
+  };
+  for (size_t i = 0; i < problem.operands.size(); ++i)
+    step.inputs.push_back(valueNumber(problem.operands[i], numberOfLayout(layoutsOf.inputLayouts[i])));
+  for (size_t i = 0; i < problem.results.size(); ++i)
+    step.outputs.push_back(valueNumber(problem.results[i], numberOfLayout(layoutsOf.outputLayouts[i])));
+  step.choice = choiceOf(trial);
+  if (meaning.kind == OptionMeaning::Kind::LateBound) {
+    step.kind = StepKind::LateBound;
+    step.lateProviders = {meaning.library->candidate.provider};
+  } else {
+    addFallback(step, meaning.region, trial);
+  }
+  report(step, meaning.region, meaning);
+  block.steps.push_back(std::move(step));
+  (void)option;
+}
+
+void Assembler::addConversion(uint32_t index) {
+  const CoverConversion &conversion = chosen.cover->conversions[index];
+  const ConversionMeaning &meaning = (*chosen.conversions)[index];
+  PlanStep step;
+  step.label = fmt::format("{} as {}", table.values[conversion.value].name,
+                           layout(conversion.to).empty() ? "row-major" : layout(conversion.to));
+  step.problem = problemNumber(meaning.problem.text());
+  step.inputs = {valueNumber(conversion.value, conversion.from)};
+  step.outputs = {valueNumber(conversion.value, conversion.to)};
+  step.choice = choiceOf(*meaning.trial);
+  RegionReport result;
+  result.ops = "dvt_reorder";
+  result.nodes = step.label;
+  result.problem = step.problem;
+  result.conversion = true;
+  result.micros = meaning.trial->micros;
+  step.report = static_cast<uint32_t>(plan.reports.size());
+  plan.reports.push_back(std::move(result));
+  block.steps.push_back(std::move(step));
+}
+
+/// Conversions run as soon as their source exists.
+void Assembler::addPossibleConversions(uint32_t value) {
+  std::vector<uint32_t> now;
+  for (uint32_t index : pendingConversions) {
+    const CoverConversion &conversion = chosen.cover->conversions[index];
+    if (conversion.value == value && ready.count({value, conversion.from}))
+      now.push_back(index);
+  }
+  for (uint32_t index : now) {
+    const CoverConversion &conversion = chosen.cover->conversions[index];
+    pendingConversions.erase(index);
+    if (!ready.insert({conversion.value, conversion.to}).second)
+      continue;
+    addConversion(index);
+  }
+}
+
+void Assembler::addOption(uint32_t index) {
+  const CoverOption &option = chosen.cover->options[index];
+  const OptionMeaning &meaning = (*chosen.options)[index];
+  switch (meaning.kind) {
+  case OptionMeaning::Kind::Kernel:
+  case OptionMeaning::Kind::LateBound:
+    addKernel(option, meaning);
+    break;
+  case OptionMeaning::Kind::View: {
+    const TableOp &view = table.ops[meaning.op];
+    uint32_t base = valueNumber(view.inputs[0], 0);
+    uint32_t shown = valueNumber(view.outputs[0], 0);
+    block.values[shown].storage = Storage::Alias;
+    block.values[shown].index = base;
+    break;
+  }
+  case OptionMeaning::Kind::ShapeData: {
+    PlanStep step;
+    step.kind = StepKind::ShapeData;
+    step.label = table.values[meaning.value].name;
+    step.outputs = {valueNumber(meaning.value, 0)};
+    step.data = table.values[meaning.value].shapeData;
+    block.steps.push_back(std::move(step));
+    break;
+  }
+  }
+  for (LayoutState give : option.gives)
+    ready.insert(give);
+  for (LayoutState give : option.gives)
+    addPossibleConversions(give.value);
+}
+
+/// Results are written straight into the caller's memory where one value is one result and nothing else owns it;
+/// otherwise a copy puts them there.
+void Assembler::bindOutputs() {
+  for (uint32_t i = 0; i < table.outputs.size(); ++i) {
+    uint32_t number = valueNumber(table.outputs[i], 0);
+    uint32_t root = number;
+    while (block.values[root].storage == Storage::Alias)
+      root = block.values[root].index;
+    PlanValue &owner = block.values[root];
+    if (owner.storage == Storage::Arena) {
+      owner.storage = Storage::Output;
+      owner.index = i;
+      block.outputs.push_back(number);
+      continue;
+    }
+    if (owner.storage == Storage::Dynamic) {
+      block.outputs.push_back(number);
+      continue;
+    }
+    PlanValue copy = block.values[number];
+    copy.storage = Storage::Output;
+    copy.index = i;
+    copy.layout.clear();
+    PlanStep step;
+    step.kind = StepKind::Copy;
+    step.label = chosen.table->outputNames[i];
+    step.inputs = {number};
+    step.outputs = {static_cast<uint32_t>(block.values.size())};
+    block.outputs.push_back(step.outputs[0]);
+    block.values.push_back(std::move(copy));
+    block.steps.push_back(std::move(step));
+  }
+}
+
+void Assembler::findSymbolSources() {
+  std::set<std::string> known;
+  auto consider = [&](uint32_t number) {
+    const PlanValue &value = block.values[number];
+    for (uint32_t axis = 0; axis < value.extents.size(); ++axis) {
+      std::vector<std::string> symbols = value.extents[axis].symbols();
+      if (symbols.size() == 1 && value.extents[axis] == Extent::symbol(symbols[0]) && known.insert(symbols[0]).second)
+        plan.symbolSources.push_back({symbols[0], number, axis});
+    }
+  };
+  for (uint32_t number : block.inputs)
+    consider(number);
+  for (uint32_t number = 0; number < block.values.size(); ++number)
+    if (block.values[number].storage == Storage::Dynamic)
+      consider(number);
+}
+
+Expected<Plan> Assembler::run() {
+  plan.target = target;
+  plan.providers = chosen.providers;
+  plan.symbols = table.ranges;
+  plan.inputNames = table.inputNames;
+  plan.outputNames = table.outputNames;
+  for (uint32_t i = 0; i < table.inputs.size(); ++i) {
+    uint32_t number = valueNumber(table.inputs[i], 0);
+    block.values[number].storage = Storage::Input;
+    block.values[number].index = i;
+    block.inputs.push_back(number);
+  }
+  pendingConversions.insert(chosen.solution->conversions.begin(), chosen.solution->conversions.end());
+  for (uint32_t index : pendingConversions)
+    if (!(*chosen.conversions)[index].trial)
+      return internalError("a layout conversion was chosen that nobody can do");
+  for (uint32_t value : table.inputs) {
+    ready.insert({value, 0});
+    addPossibleConversions(value);
+  }
+  for (uint32_t option : chosen.solution->options)
+    addOption(option);
+  bindOutputs();
+  findSymbolSources();
+  assignMemory(block);
+  plan.blocks.push_back(std::move(block));
+  return std::move(plan);
+}
+
+} // namespace
+
+Problem conversionProblem(const TableValue &value, const SymbolRanges &ranges, const std::string &from,
+                          const std::string &to) {
+  Problem problem;
+  ProblemValue described;
+  described.type = value.type;
+  described.extents = value.extents;
+  problem.values = {described, described};
+  ProblemOp op;
+  op.name = "dvt_reorder";
+  op.inputs = {0};
+  op.outputs = {1};
+  op.attributes = {{"dst_layout", to}, {"src_layout", from}};
+  problem.ops = {op};
+  problem.inputs = {0};
+  problem.outputs = {1};
+  for (const Extent &extent : value.extents)
+    for (const std::string &symbol : extent.symbols()) {
+      auto known = ranges.find(symbol);
+      problem.ranges[symbol] = known == ranges.end() ? SymbolRange{} : known->second;
+    }
+  problem.canonicalize();
+  return problem;
+}
+
+Expected<Plan> assemblePlan(const ChosenCover &chosen, const Target &target) {
+  return Assembler(chosen, target).run();
+}
+
+} // namespace dovetail::plan

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The choice for the whole model as a minimum-cost cover, and nothing else: a pure function over data. Every needed
+// value exists in every layout in which a chosen option wants it, produced at least once; a conversion is paid once
+// however many use it. As a 0-1 program with x for options, c for conversions (v: a -> b):
+//   minimise   sum cost x + sum cost c
+//   outputs    sum of what gives (v, row-major) >= 1
+//   needs      for each option o and state s it needs: sum of what gives s >= x_o
+//   sources    for each conversion from a: sum of options that give (v, a) >= c
+// Options may depend on each other in a circle, though each alone is convex; such answers are cut off and solved
+// again. HiGHS does the exact work with limits that do not depend on time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/Expected.h"
+
+namespace dovetail::plan {
+
+/// A value in a layout. Layout 0 is row-major.
+struct LayoutState {
+  uint32_t value = 0;
+  uint32_t layout = 0;
+  friend auto operator<=>(const LayoutState &, const LayoutState &) = default;
+};
+
+struct CoverOption {
+  double cost = 0;
+  std::vector<LayoutState> needs, gives;
+};
+
+struct CoverConversion {
+  uint32_t value = 0, from = 0, to = 0;
+  double cost = 0;
+};
+
+struct CoverProblem {
+  std::vector<LayoutState> available; ///< given from outside
+  std::vector<LayoutState> required;
+  std::vector<CoverOption> options;
+  std::vector<CoverConversion> conversions;
+};
+
+struct CoverSolution {
+  std::vector<uint32_t> options;     ///< in an order in which they can run
+  std::vector<uint32_t> conversions; ///< ascending
+  double cost = 0;
+  double bound = 0; ///< no cover costs less; equal to cost when proven optimal
+  bool exact = false;
+};
+
+struct CoverLimits {
+  int64_t maxNodes = 2000; ///< of branch and bound, per solve
+};
+
+/// Internal error when no cover exists (some required value has no producer).
+Expected<CoverSolution> solveCover(const CoverProblem &problem, const CoverLimits &limits = {});
+/// The starting answer: cheapest producer of every needed state, shared costs split among users.
+Expected<CoverSolution> solveCoverGreedily(const CoverProblem &problem);
+
+/// Order in which the options can run; nothing where they depend on each other in a circle, then `circle` names
+/// options of one.
+bool orderCover(const CoverProblem &problem, CoverSolution &solution, std::vector<uint32_t> *circle);
+
+} // namespace dovetail::plan

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The exact cover by HiGHS, through its C interface, starting from the greedy answer. One thread, a fixed seed and a
+// limit on nodes instead of time: the same problem has the same answer on every machine.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "interfaces/highs_c_api.h"
+#include "plan/Cover.h"
+
+namespace dovetail::plan {
+namespace {
+
+/// A sparse row: sum of coefficients >= lower.
+struct Row {
+  std::vector<std::pair<uint32_t, double>> terms;
+  double lower = 0;
+};
+
+class Model {
+public:
+  explicit Model(const CoverProblem &problem) : problem(problem) {
+    optionCount = static_cast<uint32_t>(problem.options.size());
+    for (uint32_t i = 0; i < optionCount; ++i)
+      for (LayoutState give : problem.options[i].gives)
+        producers[give].push_back(i);
+    for (uint32_t i = 0; i < problem.conversions.size(); ++i) {
+      const CoverConversion &conversion = problem.conversions[i];
+      converters[{conversion.value, conversion.to}].push_back(optionCount + i);
+    }
+    available.insert(problem.available.begin(), problem.available.end());
+    for (LayoutState state : problem.required)
+      addDemand(state, -1);
+    for (uint32_t i = 0; i < optionCount; ++i)
+      for (LayoutState need : std::set<LayoutState>(problem.options[i].needs.begin(), problem.options[i].needs.end()))
+        addDemand(need, i);
+    for (uint32_t i = 0; i < problem.conversions.size(); ++i)
+      addSource(i);
+  }
+
+  void forbid(const std::vector<uint32_t> &circle) {
+    Row row;
+    for (uint32_t option : circle)
+      row.terms.push_back({option, -1});
+    row.lower = 1 - static_cast<double>(circle.size());
+    rows.push_back(std::move(row));
+  }
+
+  /// Solves; false when HiGHS gives no usable answer.
+  bool solve(const CoverSolution &start, const CoverLimits &limits, CoverSolution &solution) const {
+    std::unique_ptr<void, void (*)(void *)> highs(Highs_create(), Highs_destroy);
+    Highs_setBoolOptionValue(highs.get(), "output_flag", 0);
+    Highs_setIntOptionValue(highs.get(), "threads", 1);
+    Highs_setStringOptionValue(highs.get(), "parallel", "off");
+    Highs_setIntOptionValue(highs.get(), "random_seed", 1);
+    Highs_setIntOptionValue(highs.get(), "mip_max_nodes", static_cast<HighsInt>(limits.maxNodes));
+    Highs_setDoubleOptionValue(highs.get(), "mip_rel_gap", 1e-6);
+    HighsInt columns = static_cast<HighsInt>(optionCount + problem.conversions.size());
+    std::vector<double> costs, lower(columns, 0), upper(columns, 1);
+    for (const CoverOption &option : problem.options)
+      costs.push_back(option.cost);
+    for (const CoverConversion &conversion : problem.conversions)
+      costs.push_back(conversion.cost);
+    std::vector<HighsInt> starts, indices, integrality(columns, kHighsVarTypeInteger);
+    std::vector<double> values, rowLower, rowUpper;
+    for (const Row &row : rows) {
+      starts.push_back(static_cast<HighsInt>(indices.size()));
+      for (auto [column, coefficient] : row.terms) {
+        indices.push_back(static_cast<HighsInt>(column));
+        values.push_back(coefficient);
+      }
+      rowLower.push_back(row.lower);
+      rowUpper.push_back(Highs_getInfinity(highs.get()));
+    }
+    HighsInt status = Highs_passMip(
+        highs.get(), columns, static_cast<HighsInt>(rows.size()), static_cast<HighsInt>(indices.size()),
+        kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0, costs.data(), lower.data(), upper.data(),
+        rowLower.data(), rowUpper.data(), starts.data(), indices.data(), values.data(), integrality.data());
+    if (status == kHighsStatusError)
+      return false;
+    std::vector<double> answer(columns, 0);
+    for (uint32_t option : start.options)
+      answer[option] = 1;
+    for (uint32_t conversion : start.conversions)
+      answer[optionCount + conversion] = 1;
+    Highs_setSolution(highs.get(), answer.data(), nullptr, nullptr, nullptr);
+    if (Highs_run(highs.get()) == kHighsStatusError)
+      return false;
+    HighsInt primal = 0;
+    Highs_getIntInfoValue(highs.get(), "primal_solution_status", &primal);
+    if (primal != kHighsSolutionStatusFeasible)
+      return false;
+    Highs_getSolution(highs.get(), answer.data(), nullptr, nullptr, nullptr);
+    Highs_getDoubleInfoValue(highs.get(), "mip_dual_bound", &solution.bound);
+    solution.exact = Highs_getModelStatus(highs.get()) == kHighsModelStatusOptimal;
+    solution.options.clear();
+    solution.conversions.clear();
+    solution.cost = 0;
+    for (HighsInt column = 0; column < columns; ++column) {
+      if (answer[column] < 0.5)
+        continue;
+      solution.cost += costs[column];
+      uint32_t index = static_cast<uint32_t>(column);
+      if (index < optionCount)
+        solution.options.push_back(index);
+      else
+        solution.conversions.push_back(index - optionCount);
+    }
+    return true;
+  }
+
+private:
+  void addDemand(LayoutState state, int64_t option) {
+    if (available.count(state))
+      return;
+    Row row;
+    std::map<uint32_t, double> terms;
+    for (uint32_t producer : producers[state])
+      terms[producer] += 1;
+    for (uint32_t converter : converters[state])
+      terms[converter] += 1;
+    if (option >= 0)
+      terms[static_cast<uint32_t>(option)] -= 1;
+    row.lower = option < 0 ? 1 : 0;
+    for (auto [column, coefficient] : terms)
+      if (coefficient != 0)
+        row.terms.push_back({column, coefficient});
+    rows.push_back(std::move(row));
+  }
+
+  void addSource(uint32_t index) {
+    const CoverConversion &conversion = problem.conversions[index];
+    LayoutState from{conversion.value, conversion.from};
+    if (available.count(from))
+      return;
+    Row row;
+    for (uint32_t producer : producers[from])
+      row.terms.push_back({producer, 1});
+    row.terms.push_back({optionCount + index, -1});
+    rows.push_back(std::move(row));
+  }
+
+  const CoverProblem &problem;
+  uint32_t optionCount = 0;
+  std::map<LayoutState, std::vector<uint32_t>> producers, converters;
+  std::set<LayoutState> available;
+  std::vector<Row> rows;
+};
+
+} // namespace
+
+Expected<CoverSolution> solveCover(const CoverProblem &problem, const CoverLimits &limits) {
+  auto start = solveCoverGreedily(problem);
+  if (!start)
+    return start;
+  Model model(problem);
+  constexpr int kMostCuts = 20;
+  for (int cut = 0; cut < kMostCuts; ++cut) {
+    CoverSolution solution;
+    if (!model.solve(*start, limits, solution))
+      break;
+    std::vector<uint32_t> circle;
+    if (orderCover(problem, solution, &circle)) {
+      if (solution.cost > start->cost)
+        break;
+      return solution;
+    }
+    model.forbid(circle);
+  }
+  return start;
+}
+
+} // namespace dovetail::plan

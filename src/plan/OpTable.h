@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The graph as plain tables: what region forming and problem building work on, without MLIR. Ops are the primitive
+// ones, those inside composites included; a composite names the ops of its body and stands for them as one named op.
+// Views (reshape and its kin) carry no kernel. Ops that only compute extents are gone: their results are shape data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/Extent.h"
+#include "support/Problem.h"
+
+namespace dovetail::plan {
+
+enum class OpRole : uint8_t {
+  Pointwise,   ///< each output element depends on the operands' elements at the same (broadcast) position
+  Contraction, ///< convolutions and matrix products
+  Reduction,   ///< reductions, poolings, softmax, normalisations: anchors that pointwise ops join on both sides
+  Movement,    ///< transposes, slices, gathers, pads, concatenations: elements move, values stay
+  View,        ///< same bytes under other extents
+  Other        ///< runs alone
+};
+
+struct TableValue {
+  dvt_type type = DVT_F32;
+  std::vector<Extent> extents;
+  std::string name;
+  int32_t producer = -1; ///< op that defines it
+  std::vector<uint32_t> users; ///< ops, ascending, each once
+  bool constant = false;
+  const void *data = nullptr; ///< bytes of a constant, row-major
+  uint64_t dataBytes = 0;
+  std::shared_ptr<const void> owner;
+  /// Elements of a shape tensor that are extents; such a value needs no kernel.
+  std::vector<Extent> shapeData;
+  bool isShapeData = false;
+  bool absent = false;  ///< stands for an operand that is not there
+  bool dataDependent = false; ///< extents known only after its producer ran
+};
+
+struct TableOp {
+  std::string name; ///< snake-case op name
+  uint32_t version = 1;
+  OpRole role = OpRole::Other;
+  std::vector<uint32_t> inputs, outputs; ///< values; kNoValue where absent
+  AttributeMap attributes;
+  std::string node; ///< ONNX node name, for people
+};
+
+/// A recognised group: an op of its own that stands for the ops of its body.
+struct TableComposite {
+  std::string name;
+  uint32_t version = 1;
+  OpRole role = OpRole::Other;
+  std::vector<uint32_t> inputs, outputs; ///< values outside the body
+  AttributeMap attributes;
+  std::vector<uint32_t> body; ///< ops, ascending
+  std::string node;
+};
+
+struct OpTable {
+  std::vector<TableValue> values;
+  std::vector<TableOp> ops; ///< in topological order
+  std::vector<TableComposite> composites;
+  std::vector<uint32_t> inputs, outputs;
+  std::vector<std::string> inputNames, outputNames;
+  SymbolRanges ranges;
+};
+
+/// Fills users and producer of every value from the ops.
+void linkUsers(OpTable &table);
+
+} // namespace dovetail::plan

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Regions, their trials, the cover of the model, and the plan that comes of it.
+#include "plan/Planner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "plan/Assembly.h"
+#include "plan/Cover.h"
+#include "plan/Evaluations.h"
+
+namespace dovetail::plan {
+namespace {
+
+constexpr double kLastResort = 1e9; // micros that a preference or a missing measurement adds
+
+bool isLibrary(const std::string &provider) { return provider != "native" && provider != "reference"; }
+
+/// Values at which symbolic problems are timed: modest sizes inside their ranges.
+SymbolValues representativeValues(const SymbolRanges &ranges) {
+  SymbolValues values;
+  for (const auto &[symbol, range] : ranges) {
+    int64_t value = std::clamp<int64_t>(64, range.min, range.max);
+    value = value / range.divisor * range.divisor;
+    values[symbol] = std::max(value, std::max<int64_t>(range.min, range.divisor));
+  }
+  return values;
+}
+
+uint64_t constantBytes(const OpTable &table) {
+  uint64_t bytes = 0;
+  for (const TableValue &value : table.values)
+    if (value.constant)
+      bytes += value.dataBytes;
+  return bytes;
+}
+
+} // namespace
+
+struct Planner::State {
+  const OpTable &table;
+  Target target;
+  std::map<std::string, std::string> providers;
+  PlannerOptions options;
+  Statistics statistics;
+  SymbolValues representative;
+  Evaluations evaluations;
+  std::vector<Region> regions;
+  std::vector<RegionProblem> problems;
+  std::vector<const Evaluation *> regionEvaluations, lateEvaluations;
+  std::map<std::string, uint32_t> layoutNumbers{{"", 0}};
+  std::vector<std::string> layouts{""};
+
+  State(const OpTable &table, Target target, std::map<std::string, std::string> providers, PlanCache &cache,
+        PlannerOptions given)
+      : table(table), target(target), providers(providers), options(std::move(given)),
+        representative(representativeValues(table.ranges)),
+        evaluations(target, std::move(providers), cache, options, footprint()) {}
+
+  uint64_t footprint() const {
+    uint64_t activations = 0;
+    for (const TableValue &value : table.values)
+      if (!value.constant)
+        if (auto count = elementCount(value.extents).evaluate(representativeValues(table.ranges)))
+          activations = std::max(activations, bytesOf(value.type, *count));
+    return constantBytes(table) + 2 * activations;
+  }
+
+  uint32_t layoutNumber(const std::string &text) {
+    auto [found, isNew] = layoutNumbers.try_emplace(text, static_cast<uint32_t>(layouts.size()));
+    if (isNew)
+      layouts.push_back(text);
+    return found->second;
+  }
+
+  Status evaluate();
+  Status checkForced() const;
+  bool allowed(const Trial &trial) const;
+  bool allowedByForce(uint32_t region, const Trial &trial) const;
+  void addKernelOptions(uint32_t region, Prefer prefer);
+  void addViewOptions();
+  void addConversions();
+  bool measureConversions(const CoverSolution &solution);
+  Expected<Plan> choose(Prefer prefer);
+
+  // The cover being built by choose().
+  CoverProblem cover;
+  std::vector<OptionMeaning> optionMeanings;
+  std::vector<ConversionMeaning> conversionMeanings;
+  std::vector<bool> libraryCovers, nativeCovers; // per op
+};
+
+Planner::Planner(const OpTable &table, Target target, std::map<std::string, std::string> providers, PlanCache &cache,
+                 PlannerOptions options)
+    : state(std::make_unique<State>(table, std::move(target), std::move(providers), cache, std::move(options))) {}
+Planner::~Planner() = default;
+const Planner::Statistics &Planner::statistics() const { return state->statistics; }
+Status Planner::evaluate() { return state->evaluate(); }
+Expected<Plan> Planner::choose(Prefer prefer) { return state->choose(prefer); }
+
+Status Planner::State::checkForced() const {
+  for (const ForcedChoice &forced : options.force) {
+    bool found = std::any_of(table.ops.begin(), table.ops.end(), [&](const TableOp &op) { return op.node == forced.node; });
+    found |= std::any_of(table.composites.begin(), table.composites.end(),
+                         [&](const TableComposite &c) { return c.node == forced.node; });
+    if (!found)
+      return badInput("--force names the node '{}', which the optimised graph does not have; 'explain' lists the nodes",
+                      forced.node);
+  }
+  return Status::success();
+}
+
+Status Planner::State::evaluate() {
+  auto start = std::chrono::steady_clock::now();
+  if (Status forced = checkForced(); !forced)
+    return forced;
+  regions = formRegions(table);
+  for (const Region &region : regions)
+    problems.push_back(makeProblem(table, region));
+  regionEvaluations.assign(regions.size(), nullptr);
+  lateEvaluations.assign(regions.size(), nullptr);
+  std::set<std::string> distinct;
+  for (const RegionProblem &problem : problems)
+    distinct.insert(problem.problem.text());
+  statistics.regions = regions.size();
+  statistics.problems = distinct.size();
+  // Single ops first: with them a plan exists, whatever happens to the budget.
+  std::vector<uint32_t> order(regions.size());
+  for (uint32_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return regions[a].units.size() < regions[b].units.size(); });
+  std::set<std::string> done;
+  auto lastReport = start;
+  for (uint32_t region : order) {
+    const Problem &problem = problems[region].problem;
+    std::string text = problem.text();
+    if (regions[region].units.size() > 1 && !evaluations.known(text) && !evaluations.budgetLeft()) {
+      statistics.complete = false;
+      continue;
+    }
+    auto now = std::chrono::steady_clock::now();
+    if (options.progress && now - lastReport > std::chrono::milliseconds(100)) {
+      lastReport = now;
+      options.progress(done.size(), distinct.size(), summary(problem));
+    }
+    auto evaluation = evaluations.of(problem, representative);
+    if (!evaluation)
+      return evaluation.takeError();
+    regionEvaluations[region] = *evaluation;
+    if (done.insert(text).second)
+      statistics.candidates += (*evaluation)->trials.size();
+    if (problem.hasSymbols()) {
+      Problem specialised = problem.specialize(representative);
+      if (!specialised.hasSymbols()) {
+        auto late = evaluations.of(specialised, {});
+        if (!late)
+          return late.takeError();
+        lateEvaluations[region] = *late;
+      }
+    }
+  }
+  statistics.fromCache = evaluations.fromCache;
+  statistics.failures = evaluations.failures;
+  statistics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return Status::success();
+}
+
+bool Planner::State::allowed(const Trial &trial) const {
+  if (!trial.usable())
+    return false;
+  if (options.deterministic && (!trial.candidate.deterministic || trial.candidate.numerics != "f32"))
+    return false;
+  return options.only.empty() ||
+         std::find(options.only.begin(), options.only.end(), trial.candidate.provider) != options.only.end();
+}
+
+bool Planner::State::allowedByForce(uint32_t region, const Trial &trial) const {
+  for (const ForcedChoice &forced : options.force)
+    for (Unit unit : regions[region].units) {
+      const std::string &node = unit.composite ? table.composites[unit.index].node : table.ops[unit.index].node;
+      if (node == forced.node && trial.candidate.provider + ":" + trial.candidate.algorithm != forced.algorithm)
+        return false;
+    }
+  return true;
+}
+
+void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
+  const Evaluation *evaluation = regionEvaluations[region];
+  if (!evaluation)
+    return;
+  const RegionProblem &problem = problems[region];
+  struct Best {
+    CoverOption option;
+    OptionMeaning meaning;
+  };
+  std::map<std::pair<std::vector<LayoutState>, std::vector<LayoutState>>, Best> bestOf;
+  auto offer = [&](const Trial &shown, OptionMeaning meaning) {
+    Best best;
+    best.meaning = meaning;
+    best.option.cost = costOf(shown, problem.problem, target, representative);
+    const Candidate &candidate = shown.candidate;
+    bool library = isLibrary(candidate.provider);
+    if (candidate.provider == "reference" || (options.select == Select::Measure && shown.micros < 0 &&
+                                              statistics.complete && !problem.problem.hasSymbols()))
+      best.option.cost += kLastResort / 10 * static_cast<double>(regions[region].ops.size());
+    for (uint32_t op : regions[region].ops) {
+      if (prefer == Prefer::Library && !library && libraryCovers[op])
+        best.option.cost += kLastResort;
+      if (prefer == Prefer::Native && candidate.provider != "native" && nativeCovers[op])
+        best.option.cost += kLastResort;
+    }
+    for (size_t i = 0; i < problem.operands.size(); ++i)
+      if (!table.values[problem.operands[i]].constant)
+        best.option.needs.push_back({problem.operands[i], layoutNumber(candidate.inputLayouts[i])});
+    for (size_t i = 0; i < problem.results.size(); ++i)
+      best.option.gives.push_back({problem.results[i], layoutNumber(candidate.outputLayouts[i])});
+    std::sort(best.option.needs.begin(), best.option.needs.end());
+    best.option.needs.erase(std::unique(best.option.needs.begin(), best.option.needs.end()), best.option.needs.end());
+    // One value cannot be taken in two layouts at no cost by one kernel; each needed state counts.
+    auto key = std::make_pair(best.option.needs, best.option.gives);
+    auto [found, isNew] = bestOf.try_emplace(key, best);
+    if (!isNew && best.option.cost < found->second.option.cost)
+      found->second = std::move(best);
+  };
+  bool symbolic = problem.problem.hasSymbols();
+  const Trial *runtimeKernel = nullptr;
+  for (const Trial &trial : evaluation->trials) {
+    if (!allowed(trial) || !allowedByForce(region, trial) || (symbolic && !trial.candidate.runtimeExtents))
+      continue;
+    offer(trial, {OptionMeaning::Kind::Kernel, region, &trial, nullptr, 0, 0});
+    bool rowMajor = std::all_of(trial.candidate.inputLayouts.begin(), trial.candidate.inputLayouts.end(),
+                                [](const std::string &text) { return text.empty(); }) &&
+                    std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
+                                [](const std::string &text) { return text.empty(); });
+    if (rowMajor && (!runtimeKernel || costOf(trial, problem.problem, target, representative) <
+                                           costOf(*runtimeKernel, problem.problem, target, representative)))
+      runtimeKernel = &trial;
+  }
+  if (symbolic && runtimeKernel && lateEvaluations[region]) {
+    for (const Trial &trial : lateEvaluations[region]->trials) {
+      bool rowMajor = std::all_of(trial.candidate.inputLayouts.begin(), trial.candidate.inputLayouts.end(),
+                                  [](const std::string &text) { return text.empty(); }) &&
+                      std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
+                                  [](const std::string &text) { return text.empty(); });
+      if (!allowed(trial) || !isLibrary(trial.candidate.provider) || !rowMajor)
+        continue;
+      offer(trial, {OptionMeaning::Kind::LateBound, region, runtimeKernel, &trial, 0, 0});
+    }
+  }
+  for (auto &[key, best] : bestOf) {
+    cover.options.push_back(std::move(best.option));
+    optionMeanings.push_back(best.meaning);
+  }
+}
+
+void Planner::State::addViewOptions() {
+  for (uint32_t op = 0; op < table.ops.size(); ++op) {
+    const TableOp &view = table.ops[op];
+    if (view.role != OpRole::View || view.inputs.empty() || view.outputs.size() != 1)
+      continue;
+    CoverOption option;
+    if (!table.values[view.inputs[0]].constant)
+      option.needs = {{view.inputs[0], 0}};
+    option.gives = {{view.outputs[0], 0}};
+    cover.options.push_back(std::move(option));
+    optionMeanings.push_back({OptionMeaning::Kind::View, 0, nullptr, nullptr, op, 0});
+  }
+  for (uint32_t value = 0; value < table.values.size(); ++value)
+    if (table.values[value].isShapeData) {
+      cover.options.push_back({0, {}, {{value, 0}}});
+      optionMeanings.push_back({OptionMeaning::Kind::ShapeData, 0, nullptr, nullptr, 0, value});
+    }
+}
+
+void Planner::State::addConversions() {
+  std::map<uint32_t, std::set<uint32_t>> given, wanted;
+  for (const CoverOption &option : cover.options) {
+    for (LayoutState state : option.needs)
+      wanted[state.value].insert(state.layout);
+    for (LayoutState state : option.gives)
+      given[state.value].insert(state.layout);
+  }
+  for (LayoutState state : cover.available)
+    given[state.value].insert(state.layout);
+  for (LayoutState state : cover.required)
+    wanted[state.value].insert(state.layout);
+  for (const auto &[value, targets] : wanted)
+    for (uint32_t to : targets)
+      for (uint32_t from : given[value]) {
+        if (from == to)
+          continue;
+        ConversionMeaning meaning;
+        meaning.problem = conversionProblem(table.values[value], table.ranges, layouts[from], layouts[to]);
+        double cost;
+        if (const Evaluation *known = evaluations.known(meaning.problem.text())) {
+          for (const Trial &trial : known->trials)
+            if (allowed(trial) && (!meaning.trial || costOf(trial, meaning.problem, target, representative) <
+                                                         costOf(*meaning.trial, meaning.problem, target, representative)))
+              meaning.trial = &trial;
+          if (!meaning.trial)
+            continue; // nobody converts these
+          cost = costOf(*meaning.trial, meaning.problem, target, representative);
+        } else {
+          Trial unknown;
+          unknown.candidate.threading = DVT_THREADING_PARALLEL_FOR;
+          cost = costOf(unknown, meaning.problem, target, representative);
+        }
+        cover.conversions.push_back({value, from, to, std::max(cost, 0.01)});
+        conversionMeanings.push_back(std::move(meaning));
+      }
+}
+
+/// Evaluates the conversions that a solution uses and nobody has measured yet; true when there were any.
+bool Planner::State::measureConversions(const CoverSolution &solution) {
+  bool any = false;
+  for (uint32_t index : solution.conversions) {
+    const Problem &problem = conversionMeanings[index].problem;
+    if (evaluations.known(problem.text()))
+      continue;
+    any = true;
+    if (auto evaluation = evaluations.of(problem, representative); !evaluation)
+      return false;
+  }
+  return any;
+}
+
+Expected<Plan> Planner::State::choose(Prefer prefer) {
+  libraryCovers.assign(table.ops.size(), false);
+  nativeCovers.assign(table.ops.size(), false);
+  for (size_t region = 0; region < regions.size(); ++region)
+    for (const Evaluation *evaluation : {regionEvaluations[region], lateEvaluations[region]})
+      for (const Trial &trial : evaluation ? evaluation->trials : std::vector<Trial>{})
+        if (allowed(trial))
+          for (uint32_t op : regions[region].ops) {
+            libraryCovers[op] = libraryCovers[op] || isLibrary(trial.candidate.provider);
+            nativeCovers[op] = nativeCovers[op] || trial.candidate.provider == "native";
+          }
+  CoverSolution solution;
+  constexpr int kMostRounds = 6;
+  for (int round = 0; round < kMostRounds; ++round) {
+    cover = {};
+    optionMeanings.clear();
+    conversionMeanings.clear();
+    for (uint32_t value : table.inputs)
+      cover.available.push_back({value, 0});
+    for (uint32_t value : table.outputs)
+      if (!table.values[value].constant)
+        cover.required.push_back({value, 0});
+    for (uint32_t region = 0; region < regions.size(); ++region)
+      addKernelOptions(region, prefer);
+    addViewOptions();
+    addConversions();
+    auto solved = solveCover(cover);
+    if (!solved)
+      return solved.takeError();
+    solution = std::move(*solved);
+    if (!measureConversions(solution))
+      break;
+  }
+  ChosenCover chosen{&table,          &regions,          &problems,           &regionEvaluations, &cover,
+                     &optionMeanings, &conversionMeanings, &layouts, &solution,          providers};
+  auto plan = assemblePlan(chosen, target);
+  if (plan) {
+    plan->planningSeconds = statistics.seconds;
+    plan->selection = options.select == Select::Measure ? "measure" : "estimate";
+    if (prefer != Prefer::Cost)
+      plan->selection += prefer == Prefer::Library ? ", library first" : ", native first";
+  }
+  return plan;
+}
+
+} // namespace dovetail::plan

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan room's entry: a graph as tables goes in, a plan comes out. First evaluate() collects trials of every
+// region's problem, from the cache or the worker, under a budget; then choose() covers the model, as often as wanted
+// under different preferences, from the same trials.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artifact/Plan.h"
+#include "plan/OpTable.h"
+#include "plan/PlanCache.h"
+#include "plan/Regions.h"
+#include "plan/Worker.h"
+#include "support/Log.h"
+
+namespace dovetail::plan {
+
+enum class Prefer : uint8_t { Cost, Library, Native };
+enum class Select : uint8_t { Measure, Estimate };
+
+struct ForcedChoice {
+  std::string node;      ///< ONNX node name
+  std::string algorithm; ///< provider:algorithm
+};
+
+struct PlannerOptions {
+  Select select = Select::Measure;
+  std::vector<std::string> only; ///< providers; empty: all. Reference joins as last resort unless left out
+  std::vector<ForcedChoice> force;
+  double budgetSeconds = 120;
+  bool deterministic = false; ///< only deterministic candidates of class "f32"
+  WorkerOptions worker;
+  Log log;
+  /// done of total problems; called about ten times a second at most.
+  std::function<void(size_t done, size_t total, const std::string &what)> progress;
+  std::function<bool()> stop; ///< polled between problems: true ends measuring with what is there
+};
+
+class Planner {
+public:
+  /// `providers`: name -> version of those at hand. The table must outlive the planner.
+  Planner(const OpTable &table, Target target, std::map<std::string, std::string> providers, PlanCache &cache,
+          PlannerOptions options);
+  ~Planner();
+
+  Status evaluate();
+  Expected<Plan> choose(Prefer prefer);
+
+  struct Statistics {
+    size_t regions = 0, problems = 0, fromCache = 0, candidates = 0, failures = 0;
+    double seconds = 0;
+    bool complete = true; ///< false: the budget ran out
+  };
+  const Statistics &statistics() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace dovetail::plan

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns a region into a problem: its values become self-contained, small constants become literals, so that what a
+// provider may embed in a kernel is part of the problem's identity and what it may not is handed over at prepare.
+#include <cstring>
+#include <map>
+
+#include "plan/Regions.h"
+
+namespace dovetail::plan {
+namespace {
+
+constexpr int64_t kMaxLiteralElements = 64;
+
+bool isFloat(dvt_type type) {
+  return type == DVT_F32 || type == DVT_F64 || type == DVT_F16 || type == DVT_BF16;
+}
+
+/// All elements equal, byte for byte.
+bool isUniform(const TableValue &value, uint64_t elementBytes) {
+  const char *bytes = static_cast<const char *>(value.data);
+  return value.dataBytes > elementBytes && elementBytes > 0 &&
+         std::memcmp(bytes, bytes + elementBytes, value.dataBytes - elementBytes) == 0;
+}
+
+ProblemValue describe(const TableValue &from) {
+  ProblemValue to;
+  to.type = from.type;
+  to.extents = from.extents;
+  to.constant = from.constant;
+  if (!from.constant || !from.data)
+    return to;
+  uint64_t bits = typeBits(from.type);
+  Extent count = elementCount(from.extents);
+  if (bits == 0 || !count.isStatic())
+    return to;
+  const uint8_t *bytes = static_cast<const uint8_t *>(from.data);
+  uint64_t elementBytes = bits / 8;
+  bool small = count.value() <= (isFloat(from.type) ? 1 : kMaxLiteralElements);
+  if (small) {
+    to.isLiteral = true;
+    to.literal.assign(bytes, bytes + from.dataBytes);
+  } else if (bits >= 8 && isUniform(from, elementBytes)) {
+    to.isLiteral = to.uniform = true;
+    to.literal.assign(bytes, bytes + elementBytes);
+  }
+  return to;
+}
+
+} // namespace
+
+RegionProblem makeProblem(const OpTable &table, const Region &region) {
+  RegionProblem result;
+  Problem &problem = result.problem;
+  std::map<uint32_t, uint32_t> numbers;
+  auto numberOf = [&](uint32_t value) -> uint32_t {
+    if (value == kNoValue || table.values[value].absent)
+      return kNoValue;
+    auto [found, isNew] = numbers.try_emplace(value, static_cast<uint32_t>(problem.values.size()));
+    if (isNew)
+      problem.values.push_back(describe(table.values[value]));
+    return found->second;
+  };
+  for (uint32_t value : region.inputs) {
+    uint32_t number = numberOf(value);
+    if (problem.values[number].isLiteral)
+      continue;
+    problem.inputs.push_back(number);
+    result.operands.push_back(value);
+  }
+  for (Unit unit : region.units) {
+    ProblemOp op;
+    const auto &fill = [&](const auto &from) {
+      op.name = from.name;
+      op.version = from.version;
+      op.attributes = from.attributes;
+      for (uint32_t value : from.inputs)
+        op.inputs.push_back(numberOf(value));
+      for (uint32_t value : from.outputs)
+        op.outputs.push_back(numberOf(value));
+    };
+    if (unit.composite)
+      fill(table.composites[unit.index]);
+    else
+      fill(table.ops[unit.index]);
+    while (!op.inputs.empty() && op.inputs.back() == kNoValue)
+      op.inputs.pop_back();
+    while (!op.outputs.empty() && op.outputs.back() == kNoValue)
+      op.outputs.pop_back();
+    problem.ops.push_back(std::move(op));
+  }
+  for (uint32_t value : region.outputs) {
+    problem.outputs.push_back(numberOf(value));
+    result.results.push_back(value);
+  }
+  for (const ProblemValue &value : problem.values)
+    for (const Extent &extent : value.extents)
+      for (const std::string &symbol : extent.symbols()) {
+        auto known = table.ranges.find(symbol);
+        problem.ranges[symbol] = known == table.ranges.end() ? SymbolRange{} : known->second;
+      }
+  problem.canonicalize();
+  return result;
+}
+
+} // namespace dovetail::plan

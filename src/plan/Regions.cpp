@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Grows regions around anchors: backwards over pointwise producers (and transposes where the anchor is a matrix
+// product), forwards over pointwise consumers and a closing movement. Every step of the growth is a region, so that
+// the choice sees the whole range from single op to largest group.
+#include "plan/Regions.h"
+
+#include <algorithm>
+#include <set>
+
+namespace dovetail::plan {
+namespace {
+
+struct UnitInfo {
+  OpRole role;
+  const std::vector<uint32_t> *inputs, *outputs;
+  std::vector<uint32_t> ops;
+  const std::string *name;
+};
+
+class Former {
+public:
+  Former(const OpTable &table, const RegionLimits &limits) : table(table), limits(limits) {
+    compositeOf.assign(table.ops.size(), -1);
+    for (uint32_t c = 0; c < table.composites.size(); ++c)
+      for (uint32_t op : table.composites[c].body)
+        compositeOf[op] = static_cast<int32_t>(c);
+    isOutput.assign(table.values.size(), false);
+    for (uint32_t value : table.outputs)
+      isOutput[value] = true;
+  }
+
+  std::vector<Region> run() {
+    for (uint32_t op = 0; op < table.ops.size(); ++op)
+      if (needsKernel(op))
+        growAround({false, op});
+    for (uint32_t c = 0; c < table.composites.size(); ++c)
+      growAround({true, c});
+    return std::move(regions);
+  }
+
+private:
+  bool needsKernel(uint32_t op) const {
+    if (table.ops[op].role == OpRole::View)
+      return false;
+    return !std::all_of(table.ops[op].outputs.begin(), table.ops[op].outputs.end(), [&](uint32_t v) {
+      return v == kNoValue || table.values[v].isShapeData || table.values[v].constant;
+    });
+  }
+
+  UnitInfo info(Unit unit) const {
+    if (unit.composite) {
+      const TableComposite &c = table.composites[unit.index];
+      return {c.role, &c.inputs, &c.outputs, c.body, &c.name};
+    }
+    const TableOp &op = table.ops[unit.index];
+    return {op.role, &op.inputs, &op.outputs, {unit.index}, &op.name};
+  }
+
+  /// The unit as which an op takes part in growth: its composite where it belongs to one.
+  Unit unitOf(uint32_t op) const {
+    if (compositeOf[op] >= 0)
+      return {true, static_cast<uint32_t>(compositeOf[op])};
+    return {false, op};
+  }
+
+  std::vector<Unit> userUnits(uint32_t value) const {
+    std::vector<Unit> units;
+    for (uint32_t op : table.values[value].users) {
+      Unit unit = unitOf(op);
+      if (std::find(units.begin(), units.end(), unit) == units.end())
+        units.push_back(unit);
+    }
+    return units;
+  }
+
+  /// No path leaves the set and comes back. Ops are in topological order, so only the span between the first and
+  /// the last op of the set matters.
+  bool isConvex(const std::set<uint32_t> &ops) const {
+    uint32_t first = *ops.begin(), last = *ops.rbegin();
+    std::set<uint32_t> outsideAfter; // ops outside that depend on the set
+    for (uint32_t op = first; op <= last; ++op) {
+      bool inside = ops.count(op) != 0;
+      for (uint32_t value : table.ops[op].inputs) {
+        if (value == kNoValue || table.values[value].producer < 0)
+          continue;
+        uint32_t producer = static_cast<uint32_t>(table.values[value].producer);
+        if (outsideAfter.count(producer)) {
+          if (inside)
+            return false;
+          outsideAfter.insert(op);
+        } else if (!inside && ops.count(producer)) {
+          outsideAfter.insert(op);
+        }
+      }
+    }
+    return true;
+  }
+
+  bool joinsForward(Unit unit) const {
+    UnitInfo unitInfo = info(unit);
+    return unitInfo.role == OpRole::Pointwise && unitInfo.outputs->size() == 1 &&
+           !table.values[(*unitInfo.outputs)[0]].isShapeData;
+  }
+
+  struct Set {
+    std::set<Unit> units;
+    std::set<uint32_t> ops;
+    unsigned pointwise = 0;
+  };
+
+  bool add(Set &set, Unit unit) const {
+    UnitInfo unitInfo = info(unit);
+    if (set.units.count(unit))
+      return false;
+    for (uint32_t op : unitInfo.ops)
+      if (set.ops.count(op))
+        return false;
+    Set grown = set;
+    grown.units.insert(unit);
+    grown.ops.insert(unitInfo.ops.begin(), unitInfo.ops.end());
+    grown.pointwise += unitInfo.role == OpRole::Pointwise;
+    if (grown.pointwise > limits.maxPointwise || !isConvex(grown.ops))
+      return false;
+    if (close(grown).inputs.size() > limits.maxInputs)
+      return false;
+    set = std::move(grown);
+    return true;
+  }
+
+  /// Inputs, outputs and order of a set. Outputs are what others need; values that only recomputed copies need
+  /// elsewhere are outputs as well, the choice decides whether they are used.
+  Region close(const Set &set) const {
+    Region region;
+    region.ops.assign(set.ops.begin(), set.ops.end());
+    region.units.assign(set.units.begin(), set.units.end());
+    std::sort(region.units.begin(), region.units.end(),
+              [&](Unit a, Unit b) { return info(a).ops.back() < info(b).ops.back(); });
+    std::set<uint32_t> produced;
+    for (Unit unit : region.units)
+      for (uint32_t value : *info(unit).outputs)
+        if (value != kNoValue)
+          produced.insert(value);
+    auto addOnce = [](std::vector<uint32_t> &list, uint32_t value) {
+      if (std::find(list.begin(), list.end(), value) == list.end())
+        list.push_back(value);
+    };
+    for (Unit unit : region.units) {
+      for (uint32_t value : *info(unit).inputs)
+        if (value != kNoValue && !table.values[value].absent && !produced.count(value))
+          addOnce(region.inputs, value);
+      for (uint32_t value : *info(unit).outputs) {
+        if (value == kNoValue)
+          continue;
+        bool needed = isOutput[value] || table.values[value].users.empty();
+        for (uint32_t user : table.values[value].users)
+          needed |= !set.ops.count(user);
+        if (needed)
+          addOnce(region.outputs, value);
+      }
+    }
+    return region;
+  }
+
+  void emit(const Set &set) {
+    std::vector<uint32_t> ops(set.ops.begin(), set.ops.end());
+    std::vector<Unit> units(set.units.begin(), set.units.end());
+    if (!seen.insert({ops, units}).second)
+      return;
+    Region region = close(set);
+    if (!region.outputs.empty())
+      regions.push_back(std::move(region));
+  }
+
+  /// Adds producers of the set's inputs that are cheap to run inside: pointwise ops used by nobody else, and
+  /// transposes that feed a matrix product. Returns whether anything was added.
+  bool growBackwardOnce(Set &set) const {
+    Region region = close(set);
+    for (uint32_t value : region.inputs) {
+      if (table.values[value].producer < 0 || table.values[value].constant ||
+          table.values[value].isShapeData)
+        continue;
+      Unit producer = unitOf(static_cast<uint32_t>(table.values[value].producer));
+      UnitInfo producerInfo = info(producer);
+      if (producerInfo.outputs->size() != 1 || isOutput[value])
+        continue;
+      bool onlyHere = true;
+      for (uint32_t user : table.values[value].users)
+        onlyHere &= set.ops.count(user) != 0;
+      bool cheap = producerInfo.role == OpRole::Pointwise;
+      bool moves = producerInfo.role == OpRole::Movement && *producerInfo.name == "transpose";
+      if (onlyHere && (cheap || moves) && add(set, producer))
+        return true;
+    }
+    return false;
+  }
+
+  bool growForwardOnce(Set &set, bool &fanned) const {
+    Region region = close(set);
+    for (uint32_t value : region.outputs) {
+      std::vector<Unit> users = userUnits(value);
+      for (Unit user : users)
+        if (joinsForward(user) && !set.units.count(user)) {
+          Set before = set;
+          if (!add(set, user))
+            continue;
+          fanned |= users.size() > 1 || isOutput[value];
+          return true;
+        }
+    }
+    return false;
+  }
+
+  void growAround(Unit anchor) {
+    Set set;
+    if (!add(set, anchor))
+      return;
+    emit(set);
+    OpRole role = info(anchor).role;
+    if (role == OpRole::Other || role == OpRole::View)
+      return;
+    if (!anchor.composite && compositeOf[anchor.index] >= 0)
+      return; // the split form of a composite: its parts run alone
+    unsigned made = 0;
+    Set forward = set;
+    bool fanned = false;
+    std::vector<Set> stages{set};
+    if (role != OpRole::Movement || *info(anchor).name != "transpose") {
+      while (made < limits.maxRegionsPerAnchor && growForwardOnce(forward, fanned)) {
+        emit(forward);
+        stages.push_back(forward);
+        ++made;
+      }
+    }
+    if (role == OpRole::Contraction || role == OpRole::Pointwise || role == OpRole::Reduction) {
+      // Producers join the anchor alone and the longest forward group.
+      for (const Set &stage : {stages.front(), stages.back()}) {
+        Set grown = stage;
+        unsigned steps = 0;
+        while (steps++ < limits.maxRegionsPerAnchor && growBackwardOnce(grown))
+          emit(grown);
+        if (stages.size() == 1)
+          break;
+      }
+    }
+  }
+
+  const OpTable &table;
+  const RegionLimits &limits;
+  std::vector<int32_t> compositeOf;
+  std::vector<bool> isOutput;
+  std::vector<Region> regions;
+  std::set<std::pair<std::vector<uint32_t>, std::vector<Unit>>> seen;
+};
+
+} // namespace
+
+void linkUsers(OpTable &table) {
+  for (TableValue &value : table.values) {
+    value.users.clear();
+    value.producer = -1;
+  }
+  for (uint32_t i = 0; i < table.ops.size(); ++i) {
+    for (uint32_t value : table.ops[i].inputs)
+      if (value != kNoValue && (table.values[value].users.empty() || table.values[value].users.back() != i))
+        table.values[value].users.push_back(i);
+    for (uint32_t value : table.ops[i].outputs)
+      if (value != kNoValue)
+        table.values[value].producer = static_cast<int32_t>(i);
+  }
+}
+
+std::vector<Region> formRegions(const OpTable &table, const RegionLimits &limits) {
+  return Former(table, limits).run();
+}
+
+std::string nodeNames(const OpTable &table, const Region &region) {
+  std::string names;
+  for (Unit unit : region.units) {
+    const std::string &node =
+        unit.composite ? table.composites[unit.index].node : table.ops[unit.index].node;
+    names += (names.empty() ? "" : ", ") + node;
+  }
+  return names;
+}
+
+} // namespace dovetail::plan

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Builds every candidate of a problem, checks it against the reference and times the right ones side by side:
+// interleaved rounds, caches swept to the model's footprint before each run, slow ones dropped early.
+#include "plan/Trial.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <set>
+
+#include "plan/TrialTensor.h"
+
+namespace dovetail::plan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double microsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+/// A tensor of a problem in memory, row-major and in every layout asked for.
+struct TrialValue {
+  const ProblemValue *value = nullptr;
+  std::vector<int64_t> extents;
+  int64_t elements = 0;
+  std::vector<uint8_t> bytes; // row-major
+  std::map<std::string, std::unique_ptr<GuardedBuffer>> inLayout;
+
+  void *as(const std::string &layoutText) {
+    auto &slot = inLayout[layoutText];
+    if (!slot) {
+      auto layout = Layout::parse(layoutText);
+      int64_t physical = layout ? layout->physicalElements(extents) : elements;
+      slot = std::make_unique<GuardedBuffer>(bytesOf(value->type, physical));
+      if (!layout || layout->isRowMajor())
+        std::memcpy(slot->data(), bytes.data(), bytes.size());
+      else
+        reorder(value->type, extents, Layout{}, bytes.data(), *layout, slot->data());
+    }
+    return slot->data();
+  }
+  uint64_t physicalBytes(const std::string &layoutText) const {
+    auto layout = Layout::parse(layoutText);
+    return bytesOf(value->type, layout ? layout->physicalElements(extents) : elements);
+  }
+};
+
+/// A prepared candidate with its memory bound.
+struct Prepared {
+  const Provider *provider = nullptr;
+  size_t trial = 0;
+  dvt_kernel *kernel = nullptr;
+  std::vector<dvt_tensor> inputs, outputs;
+  std::vector<std::unique_ptr<GuardedBuffer>> outputMemory;
+  std::unique_ptr<GuardedBuffer> workspace;
+  dvt_run_args args{};
+  std::vector<double> samples;
+  bool live = true;
+
+  Prepared() = default;
+  Prepared(Prepared &&other) noexcept { *this = std::move(other); }
+  Prepared &operator=(Prepared &&other) noexcept {
+    std::swap(provider, other.provider);
+    std::swap(trial, other.trial);
+    std::swap(kernel, other.kernel);
+    std::swap(inputs, other.inputs);
+    std::swap(outputs, other.outputs);
+    std::swap(outputMemory, other.outputMemory);
+    std::swap(workspace, other.workspace);
+    std::swap(args, other.args);
+    std::swap(samples, other.samples);
+    std::swap(live, other.live);
+    return *this;
+  }
+  ~Prepared() {
+    if (kernel)
+      provider->functions().destroy_kernel(kernel);
+  }
+  dvt_code run(dvt_error &error) { return provider->functions().run(kernel, &args, &error); }
+};
+
+double median(std::vector<double> samples) {
+  std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
+  return samples[samples.size() / 2];
+}
+
+std::string labelOf(const Candidate &candidate) { return candidate.label(); }
+
+} // namespace
+
+const char *outcomeName(TrialOutcome outcome) {
+  constexpr const char *kNames[] = {"measured",    "checked",       "build failed", "prepare failed",
+                                    "run failed",  "wrong result",  "out of bounds", "timeout",
+                                    "out of memory", "crashed"};
+  return kNames[static_cast<size_t>(outcome)];
+}
+
+std::optional<TrialOutcome> parseOutcome(std::string_view name) {
+  for (uint8_t i = 0; i <= static_cast<uint8_t>(TrialOutcome::Crashed); ++i)
+    if (name == outcomeName(static_cast<TrialOutcome>(i)))
+      return static_cast<TrialOutcome>(i);
+  return std::nullopt;
+}
+
+struct TrialRunner::State {
+  const PluginSet &plugins;
+  Target target;
+  ParallelFor parallel;
+  std::vector<uint8_t> sweep;
+
+  State(const PluginSet &plugins, Target target)
+      : plugins(plugins), target(std::move(target)), parallel(this->target.threads) {}
+
+  /// Reads memory until what kernels left in the caches is displaced as it would be by the rest of the model.
+  void displaceCaches(uint64_t footprintBytes) {
+    uint64_t wanted = std::min<uint64_t>(footprintBytes, 2 * std::max<uint64_t>(target.l3Bytes, target.l2Bytes));
+    if (sweep.size() < wanted)
+      sweep.assign(wanted, 1);
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < wanted; i += 64)
+      sum += sweep[i];
+    asm volatile("" : : "r"(sum) : "memory");
+  }
+};
+
+TrialRunner::TrialRunner(const PluginSet &plugins, Target target)
+    : state(std::make_unique<State>(plugins, std::move(target))) {}
+TrialRunner::~TrialRunner() = default;
+
+namespace {
+
+class ProblemEvaluation {
+public:
+  ProblemEvaluation(TrialRunner::State &state, const Problem &problem, const EvaluationOptions &options,
+                    const PhaseReport &report);
+  Evaluation run();
+
+private:
+  void proposeAll();
+  void build(size_t index, const Provider &provider);
+  bool prepare(Prepared &prepared, Trial &trial);
+  void bind(Prepared &prepared, const Trial &trial);
+  void check(Prepared &prepared, Trial &trial);
+  bool computeTruth();
+  void timeAll();
+  double timeOnce(Prepared &prepared, uint32_t repeats);
+  void tell(const Trial &trial, const char *phase) {
+    if (report)
+      report(labelOf(trial.candidate), phase);
+  }
+  bool wanted(const Provider &provider) const {
+    return options.providers.empty() ||
+           std::find(options.providers.begin(), options.providers.end(), provider.name()) !=
+               options.providers.end();
+  }
+
+  TrialRunner::State &state;
+  const Problem &problem;
+  const EvaluationOptions &options;
+  const PhaseReport &report;
+  ProblemView view;
+  bool runnable = true; ///< all extents are known
+  std::vector<TrialValue> inputs, outputs;
+  std::vector<std::vector<uint8_t>> truth;
+  Evaluation result;
+  std::vector<const Provider *> providerOf;
+  std::vector<Prepared> ready;
+};
+
+ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &problem,
+                                     const EvaluationOptions &options, const PhaseReport &report)
+    : state(state), problem(problem), options(options), report(report), view(problem) {
+  auto tensor = [&](uint32_t number) {
+    TrialValue value;
+    value.value = &problem.values[number];
+    auto extents = extentsUnder(*value.value, options.representative);
+    runnable &= extents.has_value();
+    value.extents = extents.value_or(std::vector<int64_t>(value.value->extents.size(), 1));
+    value.elements = 1;
+    for (int64_t extent : value.extents)
+      value.elements *= extent;
+    return value;
+  };
+  uint64_t seed = 1;
+  for (uint32_t number : problem.inputs) {
+    inputs.push_back(tensor(number));
+    inputs.back().bytes = noise(inputs.back().value->type, inputs.back().elements, seed++);
+  }
+  for (uint32_t number : problem.outputs) {
+    outputs.push_back(tensor(number));
+    outputs.back().bytes.resize(bytesOf(outputs.back().value->type, outputs.back().elements));
+  }
+}
+
+void ProblemEvaluation::proposeAll() {
+  std::set<std::string> skip(options.skip.begin(), options.skip.end());
+  std::set<std::string> only(options.algorithms.begin(), options.algorithms.end());
+  for (const auto &provider : state.plugins.providers()) {
+    if (!wanted(*provider))
+      continue;
+    Proposal proposal = provider->propose(state.target, problem);
+    for (Refusal &refusal : proposal.refusals)
+      result.refusals.emplace_back(provider->name(), std::move(refusal));
+    for (Candidate &candidate : proposal.candidates) {
+      if (skip.count(candidate.label()))
+        continue;
+      if (!only.empty() && !only.count(candidate.label()) &&
+          !only.count(candidate.provider + ":" + candidate.algorithm))
+        continue;
+      Trial trial;
+      trial.candidate = std::move(candidate);
+      result.trials.push_back(std::move(trial));
+      providerOf.push_back(provider.get());
+    }
+  }
+}
+
+void ProblemEvaluation::build(size_t index, const Provider &provider) {
+  Trial &trial = result.trials[index];
+  tell(trial, "compile");
+  auto start = Clock::now();
+  auto kernel = provider.compile(state.target, problem, trial.candidate);
+  trial.compileMillis = microsSince(start) / 1000;
+  if (!kernel) {
+    trial.outcome = TrialOutcome::BuildFailed;
+    trial.detail = kernel.error().message;
+    return;
+  }
+  trial.kernel = std::move(*kernel);
+  if (!runnable)
+    return;
+  Prepared prepared;
+  prepared.provider = &provider;
+  prepared.trial = index;
+  if (prepare(prepared, trial)) {
+    bind(prepared, trial);
+    ready.push_back(std::move(prepared));
+    ready.back().args.inputs = ready.back().inputs.data();
+    ready.back().args.outputs = ready.back().outputs.data();
+  }
+}
+
+bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
+  tell(trial, "prepare");
+  std::vector<const char *> strings;
+  dvt_candidate candidate = trial.candidate.view(strings);
+  std::vector<const void *> constants;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    constants.push_back(inputs[i].value->constant ? inputs[i].as(trial.candidate.inputLayouts[i]) : nullptr);
+  dvt_prepare_args args{};
+  args.struct_size = sizeof args;
+  args.constants = constants.data();
+  args.kernel = trial.kernel.data();
+  args.kernel_bytes = trial.kernel.size();
+  args.threads = state.target.threads;
+  args.parallel = state.parallel.get();
+  dvt_target target = state.target.view();
+  dvt_error error{};
+  auto start = Clock::now();
+  dvt_code code = prepared.provider->functions().prepare(prepared.provider->handle(), &target, view,
+                                                         &candidate, &args, &prepared.kernel, &error);
+  trial.prepareMillis = microsSince(start) / 1000;
+  if (code == DVT_OK)
+    return true;
+  trial.outcome = code == DVT_OUT_OF_MEMORY ? TrialOutcome::OutOfMemory : TrialOutcome::PrepareFailed;
+  trial.detail = error.message;
+  prepared.kernel = nullptr;
+  return false;
+}
+
+void ProblemEvaluation::bind(Prepared &prepared, const Trial &trial) {
+  auto tensor = [](TrialValue &value, void *data) {
+    dvt_tensor result{};
+    result.data = data;
+    result.extents = value.extents.data();
+    result.rank = static_cast<uint32_t>(value.extents.size());
+    result.type = value.value->type;
+    return result;
+  };
+  for (size_t i = 0; i < inputs.size(); ++i)
+    prepared.inputs.push_back(tensor(inputs[i], inputs[i].as(trial.candidate.inputLayouts[i])));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    prepared.outputMemory.push_back(
+        std::make_unique<GuardedBuffer>(outputs[i].physicalBytes(trial.candidate.outputLayouts[i])));
+    std::memset(prepared.outputMemory.back()->data(), 0xFF, prepared.outputMemory.back()->size());
+    prepared.outputs.push_back(tensor(outputs[i], prepared.outputMemory.back()->data()));
+  }
+  uint64_t workspace = prepared.provider->functions().workspace_bytes(prepared.kernel);
+  prepared.workspace = std::make_unique<GuardedBuffer>(workspace);
+  dvt_run_args &args = prepared.args;
+  args.struct_size = sizeof args;
+  args.input_count = static_cast<uint32_t>(prepared.inputs.size());
+  args.output_count = static_cast<uint32_t>(prepared.outputs.size());
+  args.workspace = prepared.workspace->data();
+  args.workspace_bytes = workspace;
+  args.parallel = state.parallel.get();
+}
+
+bool ProblemEvaluation::computeTruth() {
+  const Provider *reference = state.plugins.find("reference");
+  if (!reference)
+    return false;
+  Proposal proposal = reference->propose(state.target, problem);
+  if (proposal.candidates.empty())
+    return false;
+  Trial trial;
+  trial.candidate = proposal.candidates.front();
+  tell(trial, "truth");
+  Prepared prepared;
+  prepared.provider = reference;
+  if (!prepare(prepared, trial))
+    return false;
+  bind(prepared, trial);
+  prepared.args.inputs = prepared.inputs.data();
+  prepared.args.outputs = prepared.outputs.data();
+  dvt_error error{};
+  if (prepared.run(error) != DVT_OK)
+    return false;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    truth.emplace_back(prepared.outputMemory[i]->data(),
+                       prepared.outputMemory[i]->data() + outputs[i].bytes.size());
+  return true;
+}
+
+void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
+  tell(trial, "run");
+  dvt_error error{};
+  auto start = Clock::now();
+  dvt_code code = prepared.run(error);
+  prepared.samples.push_back(microsSince(start));
+  if (code != DVT_OK) {
+    trial.outcome = code == DVT_OUT_OF_MEMORY ? TrialOutcome::OutOfMemory : TrialOutcome::RunFailed;
+    trial.detail = error.message;
+    prepared.live = false;
+    return;
+  }
+  bool intact = prepared.workspace->intact();
+  for (const auto &memory : prepared.outputMemory)
+    intact &= memory->intact();
+  if (!intact) {
+    trial.outcome = TrialOutcome::OutOfBounds;
+    trial.detail = "wrote beside its outputs or its workspace";
+    prepared.live = false;
+    return;
+  }
+  if (truth.empty())
+    return;
+  double bound = errorBound(problem, trial.candidate.numerics);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto layout = Layout::parse(trial.candidate.outputLayouts[i]);
+    const void *found = prepared.outputMemory[i]->data();
+    if (layout && !layout->isRowMajor()) {
+      reorder(outputs[i].value->type, outputs[i].extents, *layout, found, Layout{}, outputs[i].bytes.data());
+      found = outputs[i].bytes.data();
+    }
+    double difference =
+        relativeDifference(outputs[i].value->type, truth[i].data(), found, outputs[i].elements);
+    trial.maxError = std::max(trial.maxError, difference);
+  }
+  if (!(trial.maxError <= bound)) {
+    trial.outcome = TrialOutcome::WrongResult;
+    trial.detail = fmt::format("differs from the reference by {:.2g} of the largest magnitude, allowed {:.2g}",
+                               trial.maxError, bound);
+    prepared.live = false;
+  }
+}
+
+double ProblemEvaluation::timeOnce(Prepared &prepared, uint32_t repeats) {
+  dvt_error error{};
+  auto start = Clock::now();
+  for (uint32_t i = 0; i < repeats; ++i)
+    prepared.run(error);
+  return microsSince(start) / repeats;
+}
+
+void ProblemEvaluation::timeAll() {
+  bool small = options.footprintBytes <= state.target.l2Bytes;
+  size_t timed = 0;
+  for (Prepared &prepared : ready) {
+    bool reference = prepared.provider->name() == "reference";
+    if (reference && ready.size() > 1 && !options.timeReference)
+      prepared.live = false;
+    timed += prepared.live;
+    prepared.samples.clear();
+  }
+  if (timed == 0)
+    return;
+  auto start = Clock::now();
+  constexpr int kMaxRounds = 15, kMinRounds = 5;
+  std::map<std::string, double> bestOfLayout;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    if (round >= kMinRounds && microsSince(start) / 1000 > options.budgetMillis)
+      break;
+    double best = std::numeric_limits<double>::infinity();
+    for (Prepared &prepared : ready) {
+      if (!prepared.live)
+        continue;
+      Trial &trial = result.trials[prepared.trial];
+      tell(trial, "time");
+      if (!small) {
+        state.displaceCaches(options.footprintBytes);
+        for (const dvt_tensor &input : prepared.inputs) { // what the step before has just written
+          size_t i = static_cast<size_t>(&input - prepared.inputs.data());
+          if (inputs[i].value->constant)
+            continue;
+          auto *bytes = static_cast<volatile uint8_t *>(input.data);
+          uint64_t size = inputs[i].inLayout[trial.candidate.inputLayouts[i]]->size();
+          for (uint64_t at = 0; at < size; at += 64)
+            bytes[at] = bytes[at];
+        }
+      }
+      uint32_t repeats = 1;
+      if (small && !prepared.samples.empty())
+        repeats = static_cast<uint32_t>(std::clamp(200 / std::max(prepared.samples.back(), 0.1), 1.0, 1000.0));
+      double micros = timeOnce(prepared, repeats);
+      if (round > 0 || !small)
+        prepared.samples.push_back(micros);
+      else
+        prepared.samples.assign(1, micros);
+      std::string layouts;
+      for (const std::string &text : trial.candidate.inputLayouts)
+        layouts += text + ",";
+      for (const std::string &text : trial.candidate.outputLayouts)
+        layouts += ">" + text;
+      double least = *std::min_element(prepared.samples.begin(), prepared.samples.end());
+      auto [slot, isNew] = bestOfLayout.try_emplace(layouts, least);
+      slot->second = std::min(slot->second, least);
+      best = std::min(best, least);
+      if (round >= 1 && least > 1.5 * slot->second)
+        prepared.live = false;
+    }
+    if (round >= 1)
+      for (Prepared &prepared : ready)
+        if (prepared.live &&
+            *std::min_element(prepared.samples.begin(), prepared.samples.end()) > 8 * best)
+          prepared.live = false;
+  }
+  for (Prepared &prepared : ready) {
+    if (prepared.samples.empty())
+      continue;
+    Trial &trial = result.trials[prepared.trial];
+    std::vector<double> samples = prepared.samples;
+    if (samples.size() > 2 && small)
+      samples.erase(samples.begin());
+    std::sort(samples.begin(), samples.end());
+    // Ranks of the binomial 95 % interval of a median.
+    double n = static_cast<double>(samples.size());
+    auto rank = [&](double value) {
+      return samples[static_cast<size_t>(std::clamp(value, 0.0, n - 1))];
+    };
+    trial.micros = median(samples);
+    trial.low = rank(std::floor(n / 2 - 0.98 * std::sqrt(n)));
+    trial.high = rank(std::ceil(n / 2 + 0.98 * std::sqrt(n)));
+    trial.outcome = TrialOutcome::Measured;
+  }
+}
+
+Evaluation ProblemEvaluation::run() {
+  proposeAll();
+  for (size_t i = 0; i < result.trials.size(); ++i)
+    build(i, *providerOf[i]);
+  if (!runnable)
+    return std::move(result);
+  bool others = std::any_of(ready.begin(), ready.end(),
+                            [](const Prepared &p) { return p.provider->name() != "reference"; });
+  if (options.check && others)
+    computeTruth();
+  for (Prepared &prepared : ready)
+    if (prepared.provider->name() != "reference" || !others)
+      check(prepared, result.trials[prepared.trial]);
+  std::erase_if(ready, [](const Prepared &p) { return !p.live; });
+  if (options.measure)
+    timeAll();
+  return std::move(result);
+}
+
+} // namespace
+
+Evaluation TrialRunner::evaluate(const Problem &problem, const EvaluationOptions &options,
+                                 const PhaseReport &report) {
+  return ProblemEvaluation(*state, problem, options, report).run();
+}
+
+} // namespace dovetail::plan

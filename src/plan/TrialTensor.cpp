@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Buffers with guard zones, seeded noise and the comparison behind every check of a candidate.
+#include "plan/TrialTensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+namespace dovetail::plan {
+namespace {
+
+constexpr uint64_t kGuardBytes = 4096;
+constexpr uint8_t kGuardPattern = 0xA5;
+
+double halfToDouble(uint16_t bits) {
+  int exponent = (bits >> 10) & 31;
+  double mantissa = bits & 1023;
+  double sign = bits >> 15 ? -1 : 1;
+  if (exponent == 31)
+    return mantissa == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
+  return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
+}
+
+double bfloatToDouble(uint16_t bits) {
+  uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, 4);
+  return value;
+}
+
+double readFloat(dvt_type type, const void *data, int64_t index) {
+  switch (type) {
+  case DVT_F32:
+    return static_cast<const float *>(data)[index];
+  case DVT_F64:
+    return static_cast<const double *>(data)[index];
+  case DVT_F16:
+    return halfToDouble(static_cast<const uint16_t *>(data)[index]);
+  default:
+    return bfloatToDouble(static_cast<const uint16_t *>(data)[index]);
+  }
+}
+
+uint64_t splitMix(uint64_t &state) {
+  uint64_t z = (state += 0x9E3779B97F4A7C15ull);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+} // namespace
+
+GuardedBuffer::GuardedBuffer(uint64_t size)
+    : bytes(size), memory(nullptr, std::free), start(nullptr) {
+  uint64_t rounded = (bytes + 63) / 64 * 64;
+  void *block = std::aligned_alloc(4096, (rounded + 2 * kGuardBytes + 4095) / 4096 * 4096);
+  if (!block)
+    throw std::bad_alloc();
+  memory.reset(static_cast<uint8_t *>(block));
+  start = memory.get() + kGuardBytes;
+  std::memset(memory.get(), kGuardPattern, kGuardBytes);
+  std::memset(start + bytes, kGuardPattern, rounded - bytes + kGuardBytes);
+}
+
+bool GuardedBuffer::intact() const {
+  auto untouched = [](const uint8_t *from, uint64_t count) {
+    return std::all_of(from, from + count, [](uint8_t byte) { return byte == kGuardPattern; });
+  };
+  uint64_t rounded = (bytes + 63) / 64 * 64;
+  return untouched(memory.get(), kGuardBytes) && untouched(start + bytes, rounded - bytes + kGuardBytes);
+}
+
+std::vector<uint8_t> noise(dvt_type type, int64_t elements, uint64_t seed) {
+  std::vector<uint8_t> bytes(bytesOf(type, elements));
+  uint64_t state = seed * 0x9E3779B97F4A7C15ull + 1;
+  auto unit = [&] { return static_cast<double>(splitMix(state) >> 11) * 0x1p-52 - 1; };
+  for (int64_t i = 0; i < elements; ++i) {
+    switch (type) {
+    case DVT_F32: {
+      float value = static_cast<float>(unit());
+      std::memcpy(&bytes[i * 4], &value, 4);
+      break;
+    }
+    case DVT_F64: {
+      double value = unit();
+      std::memcpy(&bytes[i * 8], &value, 8);
+      break;
+    }
+    case DVT_BF16: {
+      float value = static_cast<float>(unit());
+      std::memcpy(&bytes[i * 2], reinterpret_cast<const char *>(&value) + 2, 2);
+      break;
+    }
+    case DVT_F16: { // 0x0000..0x3BFF are the halves in [0, 1)
+      uint64_t draw = splitMix(state);
+      uint16_t value = static_cast<uint16_t>((0x2C00 + draw % 0x1000) | (draw >> 63 << 15));
+      std::memcpy(&bytes[i * 2], &value, 2);
+      break;
+    }
+    case DVT_U4:
+    case DVT_I4:
+      bytes[i / 2] |= static_cast<uint8_t>((splitMix(state) & 1) << (i % 2 * 4));
+      break;
+    default:
+      bytes[i * (typeBits(type) / 8)] = splitMix(state) & 1;
+    }
+  }
+  return bytes;
+}
+
+double relativeDifference(dvt_type type, const void *truth, const void *found, int64_t elements) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  bool isFloat = type == DVT_F32 || type == DVT_F64 || type == DVT_F16 || type == DVT_BF16;
+  if (!isFloat)
+    return std::memcmp(truth, found, bytesOf(type, elements)) == 0 ? 0 : kInfinity;
+  double largest = 0, difference = 0;
+  for (int64_t i = 0; i < elements; ++i) {
+    double a = readFloat(type, truth, i), b = readFloat(type, found, i);
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      if (!(std::isnan(a) && std::isnan(b)) && a != b)
+        return kInfinity;
+      continue;
+    }
+    largest = std::max(largest, std::abs(a));
+    difference = std::max(difference, std::abs(a - b));
+  }
+  return difference == 0 ? 0 : difference / std::max(largest, 1e-30);
+}
+
+std::optional<std::vector<int64_t>> extentsUnder(const ProblemValue &value, const SymbolValues &symbols) {
+  std::vector<int64_t> extents;
+  for (const Extent &extent : value.extents) {
+    auto number = extent.evaluate(symbols);
+    if (!number || *number < 0)
+      return std::nullopt;
+    extents.push_back(*number);
+  }
+  return extents;
+}
+
+} // namespace dovetail::plan

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The worker's side of the protocol: loads the providers once and evaluates problems as they come.
+#include <csignal>
+#include <memory>
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "plan/Worker.h"
+
+namespace dovetail::plan {
+
+int serveWorker(int input, int output) {
+  std::signal(SIGPIPE, SIG_IGN);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  constexpr std::chrono::milliseconds kForEver{-1};
+  Frame frame;
+  if (readFrame(input, frame, kForEver) != FrameResult::Read)
+    return 2;
+  rlimit limit{};
+  limit.rlim_cur = limit.rlim_max = frame.header.value("memory_bytes", uint64_t(16) << 30);
+  ::setrlimit(RLIMIT_AS, &limit);
+  rlimit noCore{};
+  ::setrlimit(RLIMIT_CORE, &noCore);
+  PluginSet::Options options;
+  options.folders = frame.header.value("plugins", options.folders);
+  options.vendorPath = frame.header.value("vendor_path", options.vendorPath);
+  options.only = frame.header.value("only", options.only);
+  if (!options.only.empty())
+    options.only.push_back("reference");
+  PluginSet plugins = PluginSet::load(options);
+  Target target = targetFromJson(frame.header.value("target", nlohmann::json::object()));
+  TrialRunner runner(plugins, target);
+  frame.header = {{"ready", true}};
+  frame.blobs.clear();
+  if (!writeFrame(output, frame))
+    return 0;
+  while (readFrame(input, frame, kForEver) == FrameResult::Read) {
+    Frame answer;
+    auto problem = Problem::parse(frame.header.value("problem", ""));
+    if (!problem) {
+      answer.header = {{"error", problem.error().message}};
+    } else {
+      auto report = [&](const std::string &label, const char *phase) {
+        writeFrame(output, {{{"label", label}, {"phase", phase}}, {}});
+      };
+      Evaluation evaluation = runner.evaluate(
+          *problem, optionsFromJson(frame.header.value("options", nlohmann::json::object())), report);
+      answer.header = toJson(evaluation, &answer.blobs);
+    }
+    if (!writeFrame(output, answer))
+      break;
+  }
+  return 0;
+}
+
+} // namespace dovetail::plan
