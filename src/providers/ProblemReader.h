@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a dvt_problem: attributes by name, static extents, literals as numbers, who produces and who uses a value.
-// Shared by providers, header-only, and made of nothing but the door and the standard library. Array elements are
-// stepped by their own struct_size, so that a newer host with longer structs is read correctly.
+// Reads a dvt_problem: attributes by name, static extents, literals as numbers, who produces and
+// who uses a value. Shared by providers, header-only, and made of nothing but the door and the
+// standard library. Array elements are stepped by their own struct_size, so that a newer host with
+// longer structs is read correctly.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +28,13 @@ inline dvt_code fail(dvt_error *error, dvt_code code, const std::string &message
 
 /// Element `index` of an array of structs that state their own size.
 template <typename T> const T &elementAt(const T *array, size_t index) {
-  return *reinterpret_cast<const T *>(reinterpret_cast<const char *>(array) + index * array->struct_size);
+  return *reinterpret_cast<const T *>(reinterpret_cast<const char *>(array) +
+                                      index * array->struct_size);
 }
 
 inline float halfToFloat(uint16_t bits) {
-  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = (bits >> 10) & 31,
+           fraction = bits & 1023;
   uint32_t result;
   if (exponent == 31) {
     result = sign | 0x7f800000u | fraction << 13;
@@ -138,8 +141,12 @@ public:
   uint32_t inputCount() const { return op->input_count; }
   uint32_t outputCount() const { return op->output_count; }
   /// Value index; DVT_NO_VALUE where the operand is absent.
-  uint32_t input(uint32_t index) const { return index < op->input_count ? op->inputs[index] : DVT_NO_VALUE; }
-  uint32_t output(uint32_t index) const { return index < op->output_count ? op->outputs[index] : DVT_NO_VALUE; }
+  uint32_t input(uint32_t index) const {
+    return index < op->input_count ? op->inputs[index] : DVT_NO_VALUE;
+  }
+  uint32_t output(uint32_t index) const {
+    return index < op->output_count ? op->outputs[index] : DVT_NO_VALUE;
+  }
   bool hasInput(uint32_t index) const { return input(index) != DVT_NO_VALUE; }
 
   const dvt_attribute *find(std::string_view attribute) const {
@@ -164,7 +171,8 @@ public:
   }
   std::string string(std::string_view attribute, std::string_view otherwise) const {
     const dvt_attribute *found = find(attribute);
-    return std::string(found && found->kind == DVT_ATTRIBUTE_STRING && found->s ? found->s : otherwise);
+    return std::string(found && found->kind == DVT_ATTRIBUTE_STRING && found->s ? found->s
+                                                                                : otherwise);
   }
   /// The list, or `otherwise` where it is absent or empty.
   Dims integers(std::string_view attribute, Dims otherwise) const {
@@ -203,7 +211,8 @@ public:
         outputPositions[problem.outputs[i]] = static_cast<int32_t>(i);
   }
 
-  /// Indices in range, structs as long as those this was compiled with. What a caller from elsewhere must pass first.
+  /// Indices in range, structs as long as those this was compiled with. What a caller from
+  /// elsewhere must pass first.
   static std::optional<std::string> check(const dvt_problem *problem) {
     if (!problem || problem->struct_size < sizeof(dvt_problem))
       return "problem: struct_size is too small";
@@ -250,8 +259,8 @@ public:
   int32_t outputPosition(uint32_t index) const { return outputPositions[index]; }
 
   bool isLiteral(uint32_t index) const {
-    return (value(index).flags & (DVT_VALUE_LITERAL | DVT_VALUE_UNIFORM)) != 0 && inputPositions[index] < 0 &&
-           producers[index] < 0;
+    return (value(index).flags & (DVT_VALUE_LITERAL | DVT_VALUE_UNIFORM)) != 0 &&
+           inputPositions[index] < 0 && producers[index] < 0;
   }
   /// The same bytes at every run: literals and constant inputs.
   bool isConstant(uint32_t index) const {
@@ -278,7 +287,8 @@ public:
   /// Strides in elements: the stated ones, row-major otherwise.
   Dims strides(uint32_t index) const {
     const dvt_value &from = value(index);
-    return from.strides ? Dims(from.strides, from.strides + from.rank) : denseStrides(extents(index));
+    return from.strides ? Dims(from.strides, from.strides + from.rank)
+                        : denseStrides(extents(index));
   }
 
   /// The number a constant holds in every element, where that is part of the problem.
@@ -287,7 +297,8 @@ public:
     uint64_t bytes = elementBytes(from.type);
     if (!from.literal || bytes == 0)
       return std::nullopt;
-    bool single = (from.flags & DVT_VALUE_UNIFORM) || ((from.flags & DVT_VALUE_LITERAL) && from.literal_bytes == bytes);
+    bool single = (from.flags & DVT_VALUE_UNIFORM) ||
+                  ((from.flags & DVT_VALUE_LITERAL) && from.literal_bytes == bytes);
     if (!single || from.literal_bytes < bytes)
       return std::nullopt;
     return elementAsDouble(from.literal, from.type, 0);

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all families share: descriptors in a layout style, post-operations as attributes, and
+// settling the layouts that an implementation chose into the text the plug-in door speaks.
+#include "providers/onednn/Attempt.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace dovetail::onednn {
+namespace {
+
+const View kAbsent;
+
+std::string styleLayout(Style style, size_t rank) {
+  std::string text;
+  for (size_t i = 0; i < rank; ++i)
+    text += static_cast<char>('a' + i);
+  switch (style) {
+  case Style::Any:
+  case Style::RowMajor:
+    return "";
+  case Style::ChannelsLast:
+    return "a" + text.substr(2) + "b";
+  case Style::Blocked16:
+    return "aB" + text.substr(2) + "16b";
+  case Style::Blocked8:
+    return "aB" + text.substr(2) + "8b";
+  case Style::Blocked4:
+    return "aB" + text.substr(2) + "4b";
+  }
+  return "";
+}
+
+int64_t styleBlock(Style style) {
+  return style == Style::Blocked16  ? 16
+         : style == Style::Blocked8 ? 8
+         : style == Style::Blocked4 ? 4
+                                    : 1;
+}
+
+} // namespace
+
+const View &Maker::operand(size_t index) const {
+  return index < match.operands.size() ? match.operands[index] : kAbsent;
+}
+
+Desc Maker::plain(const View &view) const {
+  return Desc::strided(library, type(view), view.dims, view.strides);
+}
+
+Desc Maker::styled(const View &view, Style style) const {
+  const bool mayMove = view.isFree() || isConstant(view);
+  if (!mayMove || style == Style::RowMajor)
+    return plain(view);
+  if (style == Style::Any)
+    return Desc::any(library, type(view), view.dims);
+  if (view.dims.size() < 3 || view.dims.size() > 5)
+    return {};
+  return Desc::withLayout(library, type(view), view.dims, styleLayout(style, view.dims.size()));
+}
+
+Desc Maker::weights(const View &view) const {
+  return isConstant(view) ? Desc::any(library, type(view), view.dims) : plain(view);
+}
+
+std::vector<Style> Maker::propagatingStyles(const View &view) const {
+  std::vector<Style> styles{Style::RowMajor};
+  if (!view.isFree() || view.dims.size() < 3 || view.dims.size() > 5 || view.dims[1] == 1)
+    return styles;
+  styles.push_back(Style::ChannelsLast);
+  Style blocked = hasAvx512 ? Style::Blocked16 : Style::Blocked8;
+  if (view.dims[1] * 2 >= styleBlock(blocked))
+    styles.push_back(blocked);
+  return styles;
+}
+
+Attributes Maker::attributes(const std::vector<PostOp> &postOps, Style style,
+                             std::vector<Argument> &arguments, int accumulate) const {
+  dnnl_primitive_attr_t made = nullptr;
+  if (library.primitive_attr_create(&made) != dnnl_success)
+    return {};
+  Attributes result(library, made);
+  dnnl_post_ops_t chainHandle = nullptr;
+  if (library.primitive_attr_set_scratchpad_mode(made, dnnl_scratchpad_mode_user) != dnnl_success ||
+      library.post_ops_create(&chainHandle) != dnnl_success)
+    return {};
+  PostOps chain(library, chainHandle);
+  for (size_t i = 0; i < postOps.size(); ++i) {
+    const PostOp &step = postOps[i];
+    const int position = static_cast<int>(i);
+    dnnl_status_t status = dnnl_invalid_arguments;
+    if (position == accumulate) {
+      status = library.post_ops_append_sum(chain.get(), 1, 0, dnnl_data_type_undef);
+    } else if (step.kind == PostOp::Kind::Eltwise) {
+      status = library.post_ops_append_eltwise(chain.get(), step.algorithm, step.alpha, step.beta);
+    } else if (step.kind == PostOp::Kind::Binary) {
+      Desc desc = step.operand.wideDims() > 1 ? styled(step.operand, style) : plain(step.operand);
+      if (!desc)
+        return {};
+      status = library.post_ops_append_binary(chain.get(), step.algorithm, desc.get());
+      arguments.push_back(
+          {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, step.operand, -1});
+    } else {
+      int mask = 0;
+      for (size_t d = 0; d < step.operand.dims.size(); ++d)
+        mask |= step.operand.dims[d] > 1 ? 1 << d : 0;
+      status = library.post_ops_append_prelu(chain.get(), mask);
+      arguments.push_back(
+          {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_WEIGHTS, step.operand, -1});
+    }
+    if (status != dnnl_success)
+      return {};
+  }
+  if (library.primitive_attr_set_post_ops(made, chain.get()) != dnnl_success)
+    return {};
+  return result;
+}
+
+bool Maker::isF32(std::initializer_list<const View *> views) const {
+  return std::all_of(views.begin(), views.end(), [&](const View *view) {
+    return !view->isPresent() || type(*view) == dnnl_f32;
+  });
+}
+
+void Maker::offer(const std::string &family, dnnl_status_t status,
+                  dnnl_primitive_desc_t description, std::vector<Argument> arguments,
+                  const std::string &numerics) {
+  if (status != dnnl_success || !description)
+    return;
+  Attempt attempt{family, numerics, {}, {}, {}};
+  attempt.stages.push_back({PrimitiveDesc(library, description), std::move(arguments)});
+  offer(std::move(attempt));
+}
+
+void Maker::offer(Attempt &&attempt) {
+  if (stopped)
+    return;
+  ++made;
+  stopped = !sink(std::move(attempt));
+}
+
+namespace {
+
+/// Settles the layouts of one implementation; nothing where one cannot be expressed at the door.
+class Settler {
+public:
+  Settler(const Library &library, const ProblemReader &problem)
+      : library(library), problem(problem) {}
+
+  std::optional<Resolved> run(const Attempt &attempt) {
+    Resolved &r = resolved;
+    fixed = !attempt.fixedLayouts.empty();
+    r.numerics = attempt.numerics;
+    r.inputLayouts.assign(problem.raw().input_count, "");
+    r.outputLayouts.assign(problem.raw().output_count, "");
+    r.algorithm = attempt.family + ":" + implementation(library, attempt.stages.back().description);
+    r.isReference = isPlainLoops(implementation(library, attempt.stages.back().description));
+    for (const Stage &stage : attempt.stages) {
+      r.bindings.emplace_back();
+      for (const Argument &argument : stage.arguments)
+        if (!bind(stage.description, argument))
+          return std::nullopt;
+      r.scratchBytes = std::max(
+          r.scratchBytes, argumentDesc(library, stage.description, DNNL_ARG_SCRATCHPAD).bytes());
+    }
+    if (fixed) {
+      if (problem.inputPosition(attempt.stages[0].arguments[0].view.value) == 0)
+        r.inputLayouts[0] = attempt.fixedLayouts[0];
+      r.outputLayouts[0] = attempt.fixedLayouts[1];
+    }
+    if (attempt.accumulated.isPresent() && !settleAccumulated(attempt))
+      return std::nullopt;
+    return aliasHolds(attempt) ? std::optional(std::move(resolved)) : std::nullopt;
+  }
+
+private:
+  static bool isPlainLoops(const std::string &name) {
+    return name.rfind("ref", 0) == 0 || name.find(":ref") != std::string::npos;
+  }
+
+  /// Elements that are only copied may go under another type of their size, which `desc` states.
+  Desc plainOf(const View &view, const Desc &desc) const {
+    dnnl_data_type_t type = desc ? desc.type() : dataType(problem.type(view.value));
+    return Desc::strided(library, type, view.dims, view.strides);
+  }
+
+  bool bind(const PrimitiveDesc &description, const Argument &argument) {
+    Binding binding{argument.id,
+                    argument.view,
+                    argument.temporary,
+                    argumentDesc(library, description, argument.id),
+                    {},
+                    false};
+    if (argument.temporary < 0) {
+      binding.plain = plainOf(argument.view, binding.desc);
+      if (!binding.desc)
+        binding.desc = binding.plain; // PReLU slopes have no descriptor of their own
+      if (fixed)
+        binding.plain = binding.desc;
+      if (!binding.plain || !settle(binding))
+        return false;
+    } else if (!binding.desc) {
+      return false;
+    } else {
+      resolved.temporaryBytes =
+          std::max(resolved.temporaryBytes, (binding.desc.bytes() + 63) / 64 * 64);
+    }
+    resolved.bindings.back().push_back(std::move(binding));
+    return true;
+  }
+
+  bool settle(Binding &binding) {
+    const uint32_t value = binding.view.value;
+    std::string text;
+    if (!binding.desc.isEquivalent(binding.plain)) {
+      if (problem.isConstant(value)) {
+        binding.needsPacking = true;
+        resolved.packs = true;
+        resolved.packedBytes += binding.desc.bytes();
+      } else {
+        std::optional<std::string> layout;
+        if (binding.view.isFree())
+          layout = binding.desc.layout(binding.view.axes);
+        if (!layout)
+          return false;
+        text = *layout;
+      }
+    }
+    if (problem.isLiteral(value) || problem.isConstant(value))
+      return true;
+    int32_t in = problem.inputPosition(value), out = problem.outputPosition(value);
+    std::string &slot = in >= 0 ? resolved.inputLayouts[static_cast<size_t>(in)]
+                                : resolved.outputLayouts[static_cast<size_t>(out)];
+    // A value used twice must have one layout.
+    auto [before, isNew] = seen.try_emplace(value, text);
+    slot = text;
+    return isNew || before->second == text;
+  }
+
+  /// The accumulated operand must have the result's layout, for it is copied there.
+  bool settleAccumulated(const Attempt &attempt) {
+    int32_t in = problem.inputPosition(attempt.accumulated.value);
+    const View *result = nullptr;
+    for (const Argument &argument : attempt.stages.back().arguments)
+      if (argument.id == DNNL_ARG_DST)
+        result = &argument.view;
+    if (in < 0 || problem.isConstant(attempt.accumulated.value) || !result ||
+        result->axes != attempt.accumulated.axes ||
+        result->strides != attempt.accumulated.strides || seen.count(attempt.accumulated.value))
+      return false;
+    resolved.inputLayouts[static_cast<size_t>(in)] = resolved.outputLayouts[0];
+    return true;
+  }
+
+  /// Where the host may put the result over an operand, only implementations that work in place
+  /// will do.
+  bool aliasHolds(const Attempt &attempt) const {
+    int32_t alias = problem.value(problem.raw().outputs[0]).may_alias;
+    if (alias < 0 || alias >= static_cast<int32_t>(problem.raw().input_count))
+      return true;
+    uint32_t value = problem.raw().inputs[alias];
+    if (attempt.accumulated.isPresent())
+      return attempt.accumulated.value == value;
+    static const char *const inPlace[] = {"eltwise", "binary", "softmax", "batch_normalization",
+                                          "layer_normalization"};
+    bool works = std::any_of(std::begin(inPlace), std::end(inPlace),
+                             [&](const char *f) { return attempt.family == f; });
+    const std::vector<Binding> &bindings = resolved.bindings.back();
+    for (const Binding &binding : bindings)
+      if (binding.view.value == value && binding.id != DNNL_ARG_SRC)
+        return false;
+    return works && attempt.stages.size() == 1 &&
+           resolved.inputLayouts[static_cast<size_t>(alias)] == resolved.outputLayouts[0];
+  }
+
+  const Library &library;
+  const ProblemReader &problem;
+  Resolved resolved;
+  bool fixed = false;
+  std::map<uint32_t, std::string> seen;
+};
+
+bool make(Maker &maker) {
+  const std::string_view name = maker.op().name();
+  auto is = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is({"conv", "conv_transpose"}))
+    return makeConvolution(maker);
+  if (is({"mat_mul", "gemm"}))
+    return makeMatMul(maker);
+  if (is({"attention"}))
+    return makeAttention(maker);
+  if (is({"max_pool", "average_pool", "global_average_pool", "global_max_pool"}))
+    return makePooling(maker);
+  if (is({"softmax", "log_softmax"}))
+    return makeSoftmax(maker);
+  if (is({"layer_normalization", "batch_normalization", "instance_normalization"}))
+    return makeNormalization(maker);
+  if (name.rfind("reduce_", 0) == 0)
+    return makeReduction(maker);
+  if (is({"resize"}))
+    return makeResampling(maker);
+  if (is({"concat"}))
+    return makeConcat(maker);
+  if (is({"dvt_reorder", "transpose"}))
+    return makeReorder(maker);
+  return makePointwise(maker);
+}
+
+} // namespace
+
+bool visitImplementations(const Library &library, const ProblemReader &problem,
+                          const dvt_target &target, const ResolvedVisitor &visit,
+                          std::string &reason) {
+  std::optional<Match> match = matchProblem(problem, reason);
+  if (!match)
+    return false;
+  TeamSize team(target.threads);
+  NoPrimitiveCache noCache(library);
+  const bool hasAvx512 = target.features && std::strstr(target.features, "avx512f");
+  Maker maker(library, problem, *match, hasAvx512, [&](Attempt &&attempt) {
+    do {
+      std::optional<Resolved> resolved = Settler(library, problem).run(attempt);
+      if (resolved && !visit(attempt, *resolved))
+        return false;
+    } while (library.primitive_desc_next_impl(attempt.stages.back().description.get()) ==
+             dnnl_success);
+    return true;
+  });
+  bool known = make(maker);
+  if (!known)
+    reason = maker.reason;
+  else if (maker.made == 0)
+    reason = match->summary + ": oneDNN " + library.versionText +
+             " has no implementation for these operands";
+  return known && maker.made > 0;
+}
+
+} // namespace dovetail::onednn

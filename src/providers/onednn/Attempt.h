@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a recognised problem to oneDNN primitive descriptors: for every layout style that makes
+// sense a descriptor is created, and every implementation behind it is visited. Proposing and
+// preparing walk the same list, so what was proposed is found again by name.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "providers/onednn/Match.h"
+
+namespace dovetail::onednn {
+
+/// How activations are laid out.
+enum class Style { Any, RowMajor, ChannelsLast, Blocked16, Blocked8, Blocked4 };
+
+/// What an execution argument of a primitive is bound to.
+struct Argument {
+  int id = 0; ///< DNNL_ARG_*
+  View view;  ///< the value it stands for
+  int32_t temporary =
+      -1; ///< or an intermediate of this number, in the layout the primitives agreed on
+};
+
+/// One primitive.
+struct Stage {
+  PrimitiveDesc description;
+  std::vector<Argument> arguments;
+};
+
+/// One way to serve the problem; the last stage's implementations are stepped through, earlier ones
+/// are fixed.
+struct Attempt {
+  std::string family;
+  std::string numerics = "f32";
+  std::vector<Stage> stages;
+  /// The problem's result is first a copy of this value, then added to (a sum post-operation).
+  View accumulated;
+  /// Layouts that the problem itself states, first operand and result; empty where the
+  /// implementation chooses.
+  std::vector<std::string> fixedLayouts;
+};
+
+/// An argument with its final layout.
+struct Binding {
+  int id = 0;
+  View view;
+  int32_t temporary = -1;
+  Desc desc;  ///< what the primitive wants
+  Desc plain; ///< the value's bytes as the host hands them over; empty for temporaries
+  bool needsPacking = false; ///< a constant whose desc is not plain
+};
+
+/// An implementation with everything settled.
+struct Resolved {
+  std::string algorithm, numerics;
+  std::vector<std::string> inputLayouts, outputLayouts;
+  std::vector<std::vector<Binding>> bindings; ///< for each stage
+  uint64_t temporaryBytes = 0; ///< of the intermediate, rounded up to whole cache lines
+  uint64_t scratchBytes = 0, packedBytes = 0;
+  bool packs = false;
+  bool isReference = false; ///< oneDNN's plain loops
+};
+
+/// Called for every attempt; it steps through the implementations. Returns false to stop.
+using AttemptSink = std::function<bool(Attempt &&)>;
+
+/// Everything attempt makers need.
+class Maker {
+public:
+  Maker(const Library &library, const ProblemReader &problem, const Match &match, bool hasAvx512,
+        AttemptSink sink)
+      : library(library), problem(problem), match(match), hasAvx512(hasAvx512),
+        sink(std::move(sink)) {}
+
+  const Library &library;
+  const ProblemReader &problem;
+  const Match &match;
+  const bool hasAvx512;
+
+  OpReader op() const { return problem.op(match.mainOp); }
+  const View &operand(size_t index) const;
+  dnnl_data_type_t type(const View &view) const { return dataType(problem.type(view.value)); }
+  /// As the host hands the value over when the layout is row-major.
+  Desc plain(const View &view) const;
+  /// In the given style where the view may have another layout than row-major, plain otherwise.
+  /// Empty where the style makes no sense for its dimensions.
+  Desc styled(const View &view, Style style) const;
+  /// Weights: oneDNN's choice for constants, plain otherwise.
+  Desc weights(const View &view) const;
+  /// Styles for ops that keep the layout they are given.
+  std::vector<Style> propagatingStyles(const View &view) const;
+  /// Attributes with the post-operations from `first` on; appends their arguments. `accumulate` is
+  /// the index of a post-operation to be done as a sum, or -1.
+  Attributes attributes(const std::vector<PostOp> &postOps, Style style,
+                        std::vector<Argument> &arguments, int accumulate = -1) const;
+  /// Whether the views that are present are all f32.
+  bool isF32(std::initializer_list<const View *> views) const;
+  bool isConstant(const View &view) const {
+    return view.isPresent() && problem.isConstant(view.value);
+  }
+  /// Offers a single primitive; nothing happens when `status` is a failure.
+  void offer(const std::string &family, dnnl_status_t status, dnnl_primitive_desc_t description,
+             std::vector<Argument> arguments, const std::string &numerics = "f32");
+  void offer(Attempt &&attempt);
+  /// Why nothing can be made of the main op; returned by makers.
+  bool refuse(const std::string &why) {
+    if (reason.empty())
+      reason = why;
+    return false;
+  }
+  bool stopped = false;
+  std::string reason;
+  size_t made = 0;
+
+private:
+  AttemptSink sink;
+};
+
+/// One maker for each family of ops. They return false, with maker.reason filled, for what the
+/// family cannot do.
+bool makeConvolution(Maker &maker);
+bool makeMatMul(Maker &maker);
+bool makeAttention(Maker &maker);
+bool makePooling(Maker &maker);
+bool makeSoftmax(Maker &maker);
+bool makeNormalization(Maker &maker);
+bool makeReduction(Maker &maker);
+bool makeResampling(Maker &maker);
+bool makeConcat(Maker &maker);
+bool makeReorder(Maker &maker);
+bool makePointwise(Maker &maker);
+
+/// Visits every implementation of every attempt, always in the same order. `visit` gets the
+/// attempt, to make primitives of, and returns false to stop. Returns false with `reason` when the
+/// problem has no form this provider knows.
+using ResolvedVisitor = std::function<bool(const Attempt &, const Resolved &)>;
+bool visitImplementations(const Library &library, const ProblemReader &problem,
+                          const dvt_target &target, const ResolvedVisitor &visit,
+                          std::string &reason);
+
+} // namespace dovetail::onednn

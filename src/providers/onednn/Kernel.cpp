@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes primitives and runs them. Setting a data handle on a memory object is not thread safe, so
+// every concurrent run has its own objects.
+#include "providers/onednn/Kernel.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace dovetail::onednn {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+
+uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+} // namespace
+
+void *Kernel::allocate(uint64_t bytes) {
+  void *memory = std::aligned_alloc(kAlignment, aligned(std::max<uint64_t>(bytes, 1)));
+  if (memory)
+    owned.push_back(Bytes{{static_cast<char *>(memory), std::free}});
+  return memory;
+}
+
+bool Kernel::reorder(const Desc &from, const void *source, const Desc &to, void *destination) {
+  dnnl_primitive_desc_t description = nullptr;
+  dnnl_primitive_t made = nullptr;
+  dnnl_stream_t streamHandle = nullptr;
+  dnnl_memory_t fromHandle = nullptr, toHandle = nullptr;
+  if (library.reorder_primitive_desc_create(&description, from.get(), library.engine, to.get(),
+                                            library.engine, nullptr) != dnnl_success)
+    return false;
+  PrimitiveDesc ownedDescription(library, description);
+  if (library.primitive_create(&made, description) != dnnl_success)
+    return false;
+  Primitive primitive(library, made);
+  if (library.stream_create(&streamHandle, library.engine, dnnl_stream_default_flags) !=
+      dnnl_success)
+    return false;
+  Stream stream(library, streamHandle);
+  if (library.memory_create(&fromHandle, from.get(), library.engine, const_cast<void *>(source)) !=
+      dnnl_success)
+    return false;
+  Memory fromMemory(library, fromHandle);
+  if (library.memory_create(&toHandle, to.get(), library.engine, destination) != dnnl_success)
+    return false;
+  Memory toMemory(library, toHandle);
+  dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, fromHandle}, {DNNL_ARG_TO, toHandle}};
+  return library.primitive_execute(made, streamHandle, 2, arguments) == dnnl_success &&
+         library.stream_wait(streamHandle) == dnnl_success;
+}
+
+void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding,
+                            const void *const *constants, std::string &reason) {
+  const uint32_t value = binding.view.value;
+  const void *bytes = nullptr;
+  if (int32_t input = problem.inputPosition(value); input >= 0) {
+    bytes = constants ? constants[input] : nullptr;
+  } else {
+    const dvt_value &literal = problem.value(value);
+    const uint64_t element = providers::elementBytes(literal.type);
+    const uint64_t count = static_cast<uint64_t>(providers::product(problem.extents(value)));
+    const bool uniform = (literal.flags & DVT_VALUE_UNIFORM) != 0;
+    if (literal.literal && literal.literal_bytes >= (uniform ? element : element * count)) {
+      char *copy = static_cast<char *>(allocate(element * count));
+      for (uint64_t i = 0; copy && i < count; ++i)
+        std::memcpy(copy + i * element,
+                    static_cast<const char *>(literal.literal) + (uniform ? 0 : i * element),
+                    element);
+      bytes = copy;
+    }
+  }
+  if (!bytes) {
+    reason = "a constant operand came without bytes";
+    return nullptr;
+  }
+  if (!binding.needsPacking)
+    return const_cast<void *>(bytes);
+  void *packed = allocate(binding.desc.bytes());
+  if (!packed) {
+    reason = "out of memory while packing constants";
+    return nullptr;
+  }
+  std::memset(packed, 0, binding.desc.bytes());
+  if (!reorder(binding.plain, bytes, binding.desc, packed)) {
+    reason = "oneDNN cannot bring a constant into the layout its implementation wants";
+    return nullptr;
+  }
+  return packed;
+}
+
+bool Kernel::addStage(const ProblemReader &problem, const PrimitiveDesc &description,
+                      const std::vector<Binding> &bindings, const void *const *constants,
+                      std::string &reason) {
+  dnnl_primitive_t made = nullptr;
+  dnnl_status_t status = library.primitive_create(&made, description.get());
+  if (status != dnnl_success) {
+    reason = std::string("oneDNN cannot create the primitive: ") + library.status2str(status);
+    return false;
+  }
+  Stage stage{Primitive(library, made), {}};
+  for (const Binding &binding : bindings) {
+    Argument argument{binding.id, Source::Workspace, 0, nullptr, binding.desc};
+    if (binding.temporary < 0) {
+      int32_t input = problem.inputPosition(binding.view.value),
+              output = problem.outputPosition(binding.view.value);
+      if (problem.isConstant(binding.view.value)) {
+        argument.source = Source::Constant;
+        argument.constant = constantBytes(problem, binding, constants, reason);
+        if (!argument.constant)
+          return false;
+      } else {
+        argument.source = input >= 0 ? Source::Input : Source::Output;
+        argument.place = static_cast<uint64_t>(input >= 0 ? input : output);
+      }
+    }
+    stage.arguments.push_back(std::move(argument));
+  }
+  if (Desc scratch = argumentDesc(library, description, DNNL_ARG_SCRATCHPAD))
+    stage.arguments.push_back(
+        {DNNL_ARG_SCRATCHPAD, Source::Workspace, scratchOffset, nullptr, scratch});
+  stages.push_back(std::move(stage));
+  return true;
+}
+
+std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
+                                     const ProblemReader &problem, const Attempt &attempt,
+                                     const Resolved &resolved, const void *const *constants,
+                                     uint32_t threads, std::string &reason) {
+  std::unique_ptr<Kernel> kernel(new Kernel(std::move(library)));
+  kernel->threads = threads;
+  const dvt_problem &raw = problem.raw();
+  for (uint32_t i = 0; i < raw.input_count; ++i) {
+    kernel->inputExtents.push_back(problem.extents(raw.inputs[i]));
+    kernel->inputConstant.push_back(problem.isConstant(raw.inputs[i]));
+  }
+  for (uint32_t i = 0; i < raw.output_count; ++i)
+    kernel->outputExtents.push_back(problem.extents(raw.outputs[i]));
+  // One intermediate at most, in front of the scratchpad.
+  kernel->scratchOffset = resolved.temporaryBytes;
+  kernel->workspace = resolved.temporaryBytes + resolved.scratchBytes;
+  for (size_t i = 0; i < attempt.stages.size(); ++i)
+    if (!kernel->addStage(problem, attempt.stages[i].description, resolved.bindings[i], constants,
+                          reason))
+      return nullptr;
+  if (attempt.accumulated.isPresent()) {
+    kernel->accumulatedInput = problem.inputPosition(attempt.accumulated.value);
+    for (const Binding &binding : resolved.bindings.back())
+      if (binding.id == DNNL_ARG_DST)
+        kernel->accumulatedBytes = binding.desc.bytes();
+  }
+  std::unique_ptr<Context> context = kernel->makeContext();
+  if (!context) {
+    reason = "oneDNN cannot create memory objects";
+    return nullptr;
+  }
+  kernel->putContext(std::move(context));
+  return kernel;
+}
+
+Kernel::~Kernel() {
+  for (std::atomic<Context *> &slot : shelf)
+    delete slot.load(std::memory_order_acquire);
+}
+
+std::unique_ptr<Kernel::Context> Kernel::makeContext() const {
+  std::unique_ptr<Context> context(new Context);
+  dnnl_stream_t stream = nullptr;
+  if (library.stream_create(&stream, library.engine, dnnl_stream_default_flags) != dnnl_success)
+    return nullptr;
+  context->stream = Stream(library, stream);
+  for (const Stage &stage : stages) {
+    context->arguments.emplace_back();
+    for (const Argument &argument : stage.arguments) {
+      dnnl_memory_t memory = nullptr;
+      void *data = argument.source == Source::Constant ? argument.constant : DNNL_MEMORY_NONE;
+      if (library.memory_create(&memory, argument.desc.get(), library.engine, data) != dnnl_success)
+        return nullptr;
+      context->memories.emplace_back(library, memory);
+      context->arguments.back().push_back({argument.id, memory});
+    }
+  }
+  return context;
+}
+
+std::unique_ptr<Kernel::Context> Kernel::takeContext() {
+  for (std::atomic<Context *> &slot : shelf)
+    if (slot.load(std::memory_order_relaxed))
+      if (Context *taken = slot.exchange(nullptr, std::memory_order_acq_rel))
+        return std::unique_ptr<Context>(taken);
+  return makeContext();
+}
+
+void Kernel::putContext(std::unique_ptr<Context> context) {
+  for (std::atomic<Context *> &slot : shelf) {
+    Context *empty = nullptr;
+    if (slot.compare_exchange_strong(empty, context.get(), std::memory_order_acq_rel)) {
+      context.release();
+      return;
+    }
+  }
+}
+
+namespace {
+
+bool fits(const dvt_tensor &tensor, const Dims &extents) {
+  if (!tensor.data || tensor.rank != extents.size())
+    return false;
+  for (size_t i = 0; i < extents.size(); ++i)
+    if (tensor.extents && tensor.extents[i] != extents[i])
+      return false;
+  return true;
+}
+
+} // namespace
+
+dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) {
+  if (args.input_count != inputExtents.size() || args.output_count != outputExtents.size()) {
+    reason = "run: wrong number of operands or results";
+    return DVT_BAD_INPUT;
+  }
+  for (uint32_t i = 0; i < args.input_count; ++i)
+    if (!inputConstant[i] && !fits(args.inputs[i], inputExtents[i])) {
+      reason =
+          "run: operand " + std::to_string(i) + " has no memory or other extents than the problem";
+      return DVT_BAD_INPUT;
+    }
+  for (uint32_t i = 0; i < args.output_count; ++i)
+    if (!fits(args.outputs[i], outputExtents[i])) {
+      reason =
+          "run: result " + std::to_string(i) + " has no memory or other extents than the problem";
+      return DVT_BAD_INPUT;
+    }
+  if (args.workspace_bytes < workspace || (workspace > 0 && !args.workspace)) {
+    reason = "run: the workspace is smaller than workspace_bytes() says";
+    return DVT_BAD_INPUT;
+  }
+  TeamSize team(threads);
+  std::unique_ptr<Context> context = takeContext();
+  if (!context) {
+    reason = "oneDNN cannot create memory objects";
+    return DVT_OUT_OF_MEMORY;
+  }
+  if (accumulatedInput >= 0 && args.outputs[0].data != args.inputs[accumulatedInput].data)
+    std::memcpy(args.outputs[0].data, args.inputs[accumulatedInput].data, accumulatedBytes);
+  dnnl_status_t status = dnnl_success;
+  for (size_t s = 0; s < stages.size() && status == dnnl_success; ++s) {
+    const std::vector<Argument> &arguments = stages[s].arguments;
+    std::vector<dnnl_exec_arg_t> &bound = context->arguments[s];
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const Argument &argument = arguments[i];
+      if (argument.source == Source::Constant)
+        continue;
+      void *data = argument.source == Source::Input ? args.inputs[argument.place].data
+                   : argument.source == Source::Output
+                       ? args.outputs[argument.place].data
+                       : static_cast<char *>(args.workspace) + argument.place;
+      library.memory_set_data_handle(bound[i].memory, data);
+    }
+    status = library.primitive_execute(stages[s].primitive.get(), context->stream.get(),
+                                       static_cast<int>(bound.size()), bound.data());
+  }
+  if (status == dnnl_success)
+    status = library.stream_wait(context->stream.get());
+  putContext(std::move(context));
+  if (status == dnnl_success)
+    return DVT_OK;
+  reason = std::string("oneDNN failed to run: ") + library.status2str(status);
+  return DVT_FAILED;
+}
+
+} // namespace dovetail::onednn

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads oneDNN: first file name that exists and has the right major version wins. Every function is
+// looked up at once, so that a build without some primitive is found out here and not in the middle
+// of a run.
+#include "providers/onednn/Library.h"
+
+#include <dlfcn.h>
+
+#include <string_view>
+
+namespace dovetail::onednn {
+namespace {
+
+constexpr int kMajor = DNNL_VERSION_MAJOR;
+constexpr int kLeastMinor = 2;
+
+} // namespace
+
+std::string Library::load(const std::string &name) {
+  void *opened = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!opened) {
+    const char *reason = dlerror();
+    return reason ? reason : name + ": cannot be loaded";
+  }
+  auto reject = [&](std::string reason) {
+    dlclose(opened);
+    engine = nullptr;
+    return name + ": " + reason;
+  };
+  std::string absent;
+#define DOVETAIL_ONEDNN_LOOKUP(function)                                                           \
+  this->function = reinterpret_cast<decltype(&dnnl_##function)>(dlsym(opened, "dnnl_" #function)); \
+  if (!this->function && absent.empty())                                                           \
+    absent = "dnnl_" #function;
+  DOVETAIL_ONEDNN_FUNCTIONS(DOVETAIL_ONEDNN_LOOKUP)
+#undef DOVETAIL_ONEDNN_LOOKUP
+  if (!version)
+    return reject("has no dnnl_version, is no oneDNN");
+  const dnnl_version_t *found = version();
+  std::string foundText = std::to_string(found->major) + "." + std::to_string(found->minor) + "." +
+                          std::to_string(found->patch);
+  if (found->major != kMajor || found->minor < kLeastMinor)
+    return reject("version " + foundText + " found, " + std::to_string(kMajor) + "." +
+                  std::to_string(kLeastMinor) + " or a later " + std::to_string(kMajor) +
+                  ".x is needed");
+  if (!absent.empty())
+    return reject("version " + foundText + " lacks " + absent);
+  dnnl_status_t status = engine_create(&engine, dnnl_cpu, 0);
+  if (status != dnnl_success)
+    return reject(std::string("no CPU engine: ") + status2str(status));
+  Dl_info place;
+  file =
+      dladdr(reinterpret_cast<void *>(version), &place) && place.dli_fname ? place.dli_fname : name;
+  versionText = foundText;
+  handle = opened;
+  return {};
+}
+
+Library::Library(const char *path) {
+  std::string_view rest = path ? path : "";
+  std::string tried;
+  auto attempt = [&](const std::string &name) {
+    std::string reason = load(name);
+    if (!reason.empty())
+      tried += (tried.empty() ? "" : "; ") + reason;
+    return reason.empty();
+  };
+  const std::string soname = "libdnnl.so." + std::to_string(kMajor);
+  while (!rest.empty()) {
+    size_t end = rest.find(':');
+    std::string folder(rest.substr(0, end));
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    // Relative folders would make what is loaded depend on the current one.
+    if (!folder.empty() && folder[0] == '/' && attempt(folder + "/" + soname))
+      return;
+  }
+  if (attempt(soname))
+    return;
+  missing = "oneDNN " + std::to_string(kMajor) + "." + std::to_string(kLeastMinor) +
+            " or later was not found; `pip download --no-deps onednn-cpu-gomp` has " + soname +
+            ", put its folder into the library path (tried: " + tried + ")";
+}
+
+Library::~Library() {
+  if (engine)
+    engine_destroy(engine);
+  // The library stays mapped: its OpenMP threads may still be in its code.
+}
+
+} // namespace dovetail::onednn

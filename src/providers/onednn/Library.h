@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The oneDNN library as found at run time: its file, its version and the functions used from it.
+// Found by dlopen in the host's folders first and then where the system looks; nothing is linked.
+// Compiled against the headers of one generation (3.x); a second plug-in compiled against another
+// generation would share the rest of this folder.
+#pragma once
+
+#include <string>
+
+#include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
+
+namespace dovetail::onednn {
+
+// clang-format off
+#define DOVETAIL_ONEDNN_FUNCTIONS(F) \
+  F(version) F(status2str) F(fmt_tag2str) F(engine_create) F(engine_destroy) F(stream_create) \
+  F(stream_destroy) F(stream_wait) F(get_primitive_cache_capacity) \
+  F(set_primitive_cache_capacity) F(memory_desc_create_with_strides) \
+  F(memory_desc_create_with_tag) F(memory_desc_clone) F(memory_desc_destroy) \
+  F(memory_desc_query) F(memory_desc_equal) F(memory_desc_get_size) F(memory_create) \
+  F(memory_set_data_handle) F(memory_destroy) F(primitive_attr_create) F(primitive_attr_destroy) \
+  F(primitive_attr_set_scratchpad_mode) F(primitive_attr_set_post_ops) F(post_ops_create) \
+  F(post_ops_destroy) F(post_ops_append_eltwise) F(post_ops_append_binary) \
+  F(post_ops_append_sum) F(post_ops_append_prelu) F(primitive_desc_destroy) \
+  F(primitive_desc_next_impl) F(primitive_desc_query) F(primitive_desc_query_md) \
+  F(primitive_create) F(primitive_destroy) F(primitive_execute) \
+  F(convolution_forward_primitive_desc_create) F(deconvolution_forward_primitive_desc_create) \
+  F(matmul_primitive_desc_create) F(inner_product_forward_primitive_desc_create) \
+  F(pooling_forward_primitive_desc_create) F(softmax_forward_primitive_desc_create) \
+  F(layer_normalization_forward_primitive_desc_create) \
+  F(batch_normalization_forward_primitive_desc_create) F(binary_primitive_desc_create) \
+  F(eltwise_forward_primitive_desc_create) F(reduction_primitive_desc_create) \
+  F(resampling_forward_primitive_desc_create) F(concat_primitive_desc_create) \
+  F(reorder_primitive_desc_create)
+// clang-format on
+
+/// One loaded library with a CPU engine. Thread safe once loaded: the functions are oneDNN's own.
+class Library {
+public:
+  /// Looks in the folders of `path` (separated by ':'), then where the system does. When nothing
+  /// fits, `missing` says what was tried and how to get it, and isLoaded() is false.
+  explicit Library(const char *path);
+  ~Library();
+  Library(const Library &) = delete;
+  Library &operator=(const Library &) = delete;
+
+  bool isLoaded() const { return engine != nullptr; }
+  std::string versionText, file, missing;
+  dnnl_engine_t engine = nullptr;
+
+#define DOVETAIL_ONEDNN_MEMBER(name) decltype(&dnnl_##name) name = nullptr;
+  DOVETAIL_ONEDNN_FUNCTIONS(DOVETAIL_ONEDNN_MEMBER)
+#undef DOVETAIL_ONEDNN_MEMBER
+
+private:
+  /// Empty when the file was loaded; why not otherwise.
+  std::string load(const std::string &name);
+  void *handle = nullptr;
+};
+
+} // namespace dovetail::onednn

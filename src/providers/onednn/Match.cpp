@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walks a problem's ops in order: first those that only change the view of an operand, then the
+// main op, then element-wise ops on its result. Operands of post-operations are brought into the
+// dimensions of the main op's result, through transposes that stand in between.
+#include "providers/onednn/Match.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace dovetail::onednn {
+namespace {
+
+bool keepsOrder(std::string_view name) {
+  return name == "reshape" || name == "flatten" || name == "squeeze" || name == "unsqueeze" ||
+         name == "identity";
+}
+
+std::vector<size_t> permutation(const OpReader &op, size_t rank) {
+  Dims reversed(rank);
+  for (size_t i = 0; i < rank; ++i)
+    reversed[i] = static_cast<int64_t>(rank - 1 - i);
+  Dims perm = op.integers("perm", reversed);
+  return std::vector<size_t>(perm.begin(), perm.end());
+}
+
+class Matcher {
+public:
+  Matcher(const ProblemReader &problem, std::string &reason) : problem(problem), reason(reason) {}
+
+  std::optional<Match> run() {
+    if (!checkWhole())
+      return std::nullopt;
+    uint32_t index = 0;
+    for (; index < problem.opCount() && isPrefix(index); ++index)
+      if (!takePrefix(index))
+        return std::nullopt;
+    // With nothing but views the last one is the main op: a copy.
+    if (index == problem.opCount()) {
+      --index;
+      views.erase(problem.op(index).output(0));
+    }
+    if (!takeMain(index))
+      return std::nullopt;
+    for (++index; index < problem.opCount(); ++index)
+      if (!takeTail(index))
+        return std::nullopt;
+    return finish();
+  }
+
+private:
+  bool refuse(const std::string &why) {
+    reason = why;
+    return false;
+  }
+
+  bool checkWhole() {
+    if (std::optional<std::string> symbol = problem.symbolicExtent())
+      return refuse("extents known only at run time (" + *symbol + "); late-bound");
+    if (problem.opCount() == 0 || problem.raw().output_count != 1)
+      return refuse("one result is supported, found " + std::to_string(problem.raw().output_count));
+    for (uint32_t v = 0; v < problem.raw().value_count; ++v) {
+      if (providers::product(problem.extents(v)) == 0)
+        return refuse("empty tensors are not supported");
+      if (problem.rank(v) > DNNL_MAX_NDIMS - 1)
+        return refuse("more than 11 dimensions are not supported");
+      if (problem.value(v).strides)
+        for (int64_t stride : problem.strides(v))
+          if (stride <= 0)
+            return refuse("operands with strides of 0 or below are not supported");
+    }
+    for (uint32_t i = 0; i < problem.opCount(); ++i)
+      match.summary += (i ? "+" : "") + std::string(problem.op(i).name());
+    return true;
+  }
+
+  View external(uint32_t value) const {
+    if (auto found = views.find(value); found != views.end())
+      return found->second;
+    View view{value, problem.extents(value), problem.strides(value), {}};
+    if (view.dims.empty())
+      return View{value, {1}, {1}, {}};
+    if (!problem.value(value).strides) {
+      view.axes.resize(view.dims.size());
+      std::iota(view.axes.begin(), view.axes.end(), 0);
+    }
+    return view;
+  }
+
+  bool isPrefix(uint32_t index) const {
+    OpReader op = problem.op(index);
+    return (op.name() == "transpose" || keepsOrder(op.name())) && op.hasInput(0) &&
+           (problem.producer(op.input(0)) < 0 || views.count(op.input(0)));
+  }
+
+  bool takePrefix(uint32_t index) {
+    OpReader op = problem.op(index);
+    View view = external(op.input(0));
+    if (op.name() == "transpose") {
+      std::vector<size_t> order = permutation(op, problem.rank(op.input(0)));
+      if (!isPermutation(order))
+        return refuse("transpose: perm is no permutation of the axes");
+      if (problem.rank(op.input(0)) > 0)
+        view = view.permuted(order);
+    } else {
+      Dims to = problem.extents(op.output(0));
+      std::optional<View> reshaped = view.reshaped(to.empty() ? Dims{1} : to);
+      if (!reshaped)
+        return refuse(std::string(op.name()) + " of a transposed operand needs a copy");
+      view = *reshaped;
+    }
+    views[op.output(0)] = view;
+    return true;
+  }
+
+  static bool isPermutation(const std::vector<size_t> &order) {
+    std::vector<bool> seen(order.size());
+    for (size_t axis : order) {
+      if (axis >= order.size() || seen[axis])
+        return false;
+      seen[axis] = true;
+    }
+    return true;
+  }
+
+  bool takeMain(uint32_t index) {
+    OpReader op = problem.op(index);
+    match.mainOp = index;
+    for (uint32_t i = 0; i < op.inputCount(); ++i) {
+      if (!op.hasInput(i)) {
+        match.operands.emplace_back();
+        continue;
+      }
+      if (problem.producer(op.input(i)) >= 0 && !views.count(op.input(i)))
+        return refuse("an op other than a transpose feeds " + std::string(op.name()));
+      match.operands.push_back(external(op.input(i)));
+    }
+    for (uint32_t i = 1; i < op.outputCount(); ++i)
+      if (op.output(i) != DVT_NO_VALUE &&
+          (problem.uses(op.output(i)) > 0 || problem.outputPosition(op.output(i)) >= 0))
+        return refuse(std::string(op.name()) + ": only the first result is supported");
+    if (op.output(0) == DVT_NO_VALUE)
+      return refuse(std::string(op.name()) + ": no first result");
+    current = op.output(0);
+    order.resize(problem.rank(current));
+    std::iota(order.begin(), order.end(), size_t{0});
+    return true;
+  }
+
+  bool takeTail(uint32_t index) {
+    OpReader op = problem.op(index);
+    if (problem.outputPosition(current) >= 0)
+      return refuse("the value before " + std::string(op.name()) +
+                    " is a result, too; one result is supported");
+    if (op.name() == "transpose" || keepsOrder(op.name()))
+      return isPrefix(index) ? takePrefix(index) : takeView(op);
+    if (flattened)
+      return refuse(std::string(op.name()) + " after a reshape is not supported");
+    if (skipNext) {
+      // The multiplication of a gate that was taken together with its activation.
+      skipNext = false;
+      current = op.output(0);
+      return true;
+    }
+    uint32_t uses = 0;
+    for (uint32_t i = 0; i < op.inputCount(); ++i)
+      uses += op.input(i) == current;
+    if (uses == 0)
+      return refuse(std::string(op.name()) + " does not use the result of " +
+                    std::string(problem.op(match.mainOp).name()));
+    if (problem.uses(current) == 2 && uses == 1 && takeGate(index))
+      return true;
+    if (problem.uses(current) != 1)
+      return refuse("the result before " + std::string(op.name()) + " is used more than once");
+    if (problem.type(op.output(0)) != DVT_F32)
+      return refuse(std::string(op.name()) + ": post-operations are f32 only");
+    Dims result = problem.extents(op.output(0));
+    if (result != problem.extents(current))
+      return refuse(std::string(op.name()) + " broadcasts the result of " +
+                    std::string(problem.op(match.mainOp).name()));
+    if (!takeEltwise(op) && !takeBinary(op))
+      return false;
+    current = op.output(0);
+    return true;
+  }
+
+  /// x * sigmoid(x) and x * hard_sigmoid(x).
+  bool takeGate(uint32_t index) {
+    OpReader op = problem.op(index);
+    if (index + 1 >= problem.opCount())
+      return false;
+    OpReader next = problem.op(index + 1);
+    uint32_t gate = op.output(0);
+    bool multiplies =
+        next.name() == "mul" && ((next.input(0) == current && next.input(1) == gate) ||
+                                 (next.input(1) == current && next.input(0) == gate));
+    if (!multiplies || problem.uses(gate) != 1 || problem.outputPosition(gate) >= 0)
+      return false;
+    PostOp step;
+    if (op.name() == "sigmoid") {
+      step.algorithm = dnnl_eltwise_swish;
+      step.alpha = 1;
+    } else if (op.name() == "hard_sigmoid") {
+      step.algorithm = dnnl_eltwise_hardswish;
+      step.alpha = static_cast<float>(op.number("alpha", 0.2));
+      step.beta = static_cast<float>(op.number("beta", 0.5));
+    } else {
+      return false;
+    }
+    match.postOps.push_back(step);
+    skipNext = true;
+    current = gate;
+    return true;
+  }
+
+  bool takeEltwise(const OpReader &op) {
+    std::vector<EltwiseStep> steps = eltwiseSteps(problem, op, current);
+    for (const EltwiseStep &step : steps)
+      match.postOps.push_back({PostOp::Kind::Eltwise, step.algorithm, step.alpha, step.beta, {}});
+    return !steps.empty();
+  }
+
+  bool takeBinary(const OpReader &op) {
+    std::string name(op.name());
+    bool isPRelu = name == "p_relu" && op.input(0) == current;
+    dnnl_alg_kind_t algorithm = binaryAlgorithm(name);
+    if (op.inputCount() != 2 || (!isPRelu && algorithm == dnnl_alg_kind_undef))
+      return refuse(name + " is not among the post-operations of this library");
+    bool currentFirst = op.input(0) == current;
+    uint32_t other = op.input(currentFirst ? 1 : 0);
+    if (other == current || other == DVT_NO_VALUE)
+      return refuse(name + ": both operands are the same value");
+    if (problem.producer(other) >= 0 && !views.count(other))
+      return refuse(name + " joins two results computed inside");
+    if (problem.type(other) != DVT_F32)
+      return refuse(name + ": operands of post-operations are f32 only");
+    View operand = external(other);
+    if (operand.dims.size() > std::max<size_t>(order.size(), 1))
+      return refuse(name + " broadcasts the result of " +
+                    std::string(problem.op(match.mainOp).name()));
+    operand = operand.withRank(order.size());
+    if (!order.empty()) {
+      std::vector<size_t> inverse(order.size());
+      for (size_t i = 0; i < order.size(); ++i)
+        inverse[order[i]] = i;
+      operand = operand.permuted(inverse);
+    }
+    auto eltwise = [&](dnnl_alg_kind_t step, float alpha, float beta) {
+      match.postOps.push_back({PostOp::Kind::Eltwise, step, alpha, beta, {}});
+    };
+    if (isPRelu) {
+      match.postOps.push_back({PostOp::Kind::PRelu, dnnl_alg_kind_undef, 0, 0, operand});
+      return true;
+    }
+    // t - x = -x + t, t / x = 1 / x * t.
+    if (!currentFirst && algorithm == dnnl_binary_sub) {
+      eltwise(dnnl_eltwise_linear, -1, 0);
+      algorithm = dnnl_binary_add;
+    } else if (!currentFirst && algorithm == dnnl_binary_div) {
+      eltwise(dnnl_eltwise_pow, 1, -1);
+      algorithm = dnnl_binary_mul;
+    }
+    match.postOps.push_back({PostOp::Kind::Binary, algorithm, 0, 0, operand});
+    return true;
+  }
+
+  bool takeView(const OpReader &op) {
+    std::string name(op.name());
+    if (op.input(0) != current || problem.uses(current) != 1)
+      return refuse(name + " does not follow the result of " +
+                    std::string(problem.op(match.mainOp).name()));
+    if (name != "transpose") {
+      if (!flattened)
+        flattened = problem.extents(current);
+    } else {
+      std::vector<size_t> perm = permutation(op, order.size());
+      if (flattened || !isPermutation(perm))
+        return refuse("transpose after a reshape is not supported");
+      std::vector<size_t> composed(order.size());
+      for (size_t i = 0; i < perm.size(); ++i)
+        composed[i] = order[perm[i]];
+      order = composed;
+    }
+    current = op.output(0);
+    return true;
+  }
+
+  std::optional<Match> finish() {
+    if (problem.outputPosition(current) < 0) {
+      reason = "the last op's value is not the problem's result";
+      return std::nullopt;
+    }
+    View last = external(current);
+    if (flattened) {
+      std::optional<View> before = last.reshaped(flattened->empty() ? Dims{1} : *flattened);
+      if (!before) {
+        reason = "a strided result after a reshape is not supported";
+        return std::nullopt;
+      }
+      last = *before;
+    }
+    if (!order.empty()) {
+      std::vector<size_t> inverse(order.size());
+      for (size_t i = 0; i < order.size(); ++i)
+        inverse[order[i]] = i;
+      last = last.permuted(inverse);
+    }
+    match.result = last;
+    return std::move(match);
+  }
+
+  const ProblemReader &problem;
+  std::string &reason;
+  Match match;
+  std::map<uint32_t, View> views;  ///< results of prefix ops
+  uint32_t current = DVT_NO_VALUE; ///< the main op's result as far as it was followed
+  std::vector<size_t> order;       ///< axis of the main op's result for each axis of `current`
+  std::optional<Dims> flattened;   ///< extents before the first trailing reshape
+  bool skipNext = false;
+};
+
+} // namespace
+
+std::optional<Match> matchProblem(const ProblemReader &problem, std::string &reason) {
+  return Matcher(problem, reason).run();
+}
+
+} // namespace dovetail::onednn

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recognises the problems a single oneDNN primitive can serve: transposes and reshapes that only
+// change how an operand is looked at, one main op, then element-wise ops that become the
+// primitive's post-operations. What does not fit is refused with the op that stands in the way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "providers/onednn/Api.h"
+
+namespace dovetail::onednn {
+
+using providers::OpReader;
+using providers::ProblemReader;
+
+/// A value as an operand of a primitive: its bytes under the primitive's dimensions.
+struct View {
+  uint32_t value = DVT_NO_VALUE;
+  Dims dims, strides;
+  /// Axis of the value for each dimension, when the dimensions are a permutation of the axes of a
+  /// dense value; empty otherwise. Only then may the layout differ from row-major.
+  std::vector<int> axes;
+
+  bool isPresent() const { return value != DVT_NO_VALUE; }
+  bool isFree() const { return !axes.empty(); }
+  /// Number of dimensions greater than 1.
+  size_t wideDims() const;
+  /// Dimension i becomes old dimension order[i].
+  View permuted(const std::vector<size_t> &order) const;
+  /// The same elements in the same order under other dimensions; nothing where the memory is not
+  /// dense.
+  std::optional<View> reshaped(const Dims &to) const;
+  /// With a dimension of 1 put in at `position`.
+  View withAxis(size_t position) const;
+  /// With dimensions of 1 in front, up to `rank`.
+  View withRank(size_t rank) const;
+  /// The first `count` dimensions as one; nothing where one stride cannot step through them.
+  std::optional<View> collapsed(size_t count) const;
+};
+
+/// An element-wise step after the main op.
+struct PostOp {
+  enum class Kind { Eltwise, Binary, PRelu } kind = Kind::Eltwise;
+  dnnl_alg_kind_t algorithm = dnnl_alg_kind_undef;
+  float alpha = 0, beta = 0;
+  View operand; ///< Binary and PRelu: in the dimensions of the main op's result, 1 where broadcast
+};
+
+struct Match {
+  uint32_t mainOp = 0;
+  std::vector<View> operands; ///< of the main op, absent ones included
+  View result;                ///< the problem's output in the dimensions of the main op's result
+  std::vector<PostOp> postOps;
+  std::string summary; ///< "transpose+mat_mul+add"
+};
+
+/// Nothing where the problem has another form, with `reason` filled.
+std::optional<Match> matchProblem(const ProblemReader &problem, std::string &reason);
+
+/// An op of one tensor, as oneDNN's element-wise primitive computes it; scalar operands must be
+/// literals. `current` is the operand that is the tensor. Empty where there is none or no number.
+struct EltwiseStep {
+  dnnl_alg_kind_t algorithm;
+  float alpha, beta;
+};
+/// As many steps as it takes (selu and reverse division take two); empty where the op has no such
+/// form.
+std::vector<EltwiseStep> eltwiseSteps(const ProblemReader &problem, const OpReader &op,
+                                      uint32_t current);
+
+/// Algorithm of a binary op; undefined where it has none.
+dnnl_alg_kind_t binaryAlgorithm(std::string_view name);
+
+} // namespace dovetail::onednn

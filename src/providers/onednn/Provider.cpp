@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The oneDNN plug-in: the door's functions over Library, visitImplementations and Kernel. Nothing
+// needs compiling; prepare finds the candidate again by its name and layouts among what propose
+// would give.
+#include <new>
+
+#include "providers/ProblemReader.h"
+#include "providers/onednn/Attempt.h"
+#include "providers/onednn/Kernel.h"
+
+using namespace dovetail;
+using namespace dovetail::onednn;
+using providers::fail;
+
+struct dvt_provider {
+  explicit dvt_provider(const dvt_host *host)
+      : library(std::make_shared<Library>(host ? host->library_path : nullptr)) {
+    version = library->isLoaded() ? "1+oneDNN-" + library->versionText : "1";
+    libraryInfo = {sizeof libraryInfo, "oneDNN", library->versionText.c_str(),
+                   library->file.c_str(), library->missing.c_str()};
+    info = {sizeof info, "onednn", version.c_str(), &libraryInfo, 1, 0};
+  }
+  std::shared_ptr<const Library> library; ///< kernels hold it, too
+  std::string version;
+  dvt_library_info libraryInfo;
+  dvt_provider_info info;
+};
+
+struct dvt_kernel {
+  std::unique_ptr<Kernel> kernel;
+};
+
+namespace {
+
+dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
+  *provider = new (std::nothrow) dvt_provider(host);
+  return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, "onednn: out of memory");
+}
+
+void destroy(dvt_provider *provider) { delete provider; }
+
+const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
+
+/// What propose and prepare check before anything else.
+dvt_code checkCall(const dvt_provider *provider, const dvt_target *target,
+                   const dvt_problem *problem, dvt_error *error) {
+  if (!provider->library->isLoaded())
+    return fail(error, DVT_UNAVAILABLE, provider->library->missing);
+  if (!target || target->struct_size < sizeof(dvt_target))
+    return fail(error, DVT_BAD_INPUT, "onednn: target is missing or too short");
+  if (std::optional<std::string> wrong = ProblemReader::check(problem))
+    return fail(error, DVT_BAD_INPUT, "onednn: " + *wrong);
+  if (target->device && std::string_view(target->device) != "cpu")
+    return fail(error, DVT_UNSUPPORTED,
+                std::string("onednn serves the CPU, not ") + target->device);
+  return DVT_OK;
+}
+
+dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
+                 const dvt_candidate_sink *sink, dvt_error *error) {
+  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+    return code;
+  ProblemReader reader(*problem);
+  std::vector<Resolved> found;
+  std::string reason;
+  visitImplementations(
+      *provider->library, reader, *target,
+      [&](const Attempt &attempt, const Resolved &resolved) {
+        for (const Resolved &before : found)
+          if (before.algorithm == resolved.algorithm &&
+              before.inputLayouts == resolved.inputLayouts &&
+              before.outputLayouts == resolved.outputLayouts)
+            return true;
+        found.push_back(resolved);
+        found.back().bindings.clear();
+        return true;
+      },
+      reason);
+  if (found.empty())
+    return fail(error, DVT_UNSUPPORTED,
+                "onednn: " + (reason.empty() ? "no layout can be stated" : reason));
+  const bool hasFast =
+      std::any_of(found.begin(), found.end(), [](const Resolved &r) { return !r.isReference; });
+  for (const Resolved &resolved : found) {
+    if (resolved.isReference && hasFast) {
+      if (sink->refusal)
+        sink->refusal(sink->context, resolved.algorithm.c_str(),
+                      "plain loops, slower than the other implementations");
+      continue;
+    }
+    std::vector<const char *> in, out;
+    for (const std::string &layout : resolved.inputLayouts)
+      in.push_back(layout.c_str());
+    for (const std::string &layout : resolved.outputLayouts)
+      out.push_back(layout.c_str());
+    dvt_candidate candidate = {};
+    candidate.struct_size = sizeof candidate;
+    candidate.algorithm = resolved.algorithm.c_str();
+    candidate.input_layouts = in.data();
+    candidate.output_layouts = out.data();
+    candidate.workspace_bytes = resolved.temporaryBytes + resolved.scratchBytes;
+    candidate.packed_bytes = resolved.packedBytes;
+    candidate.packing = resolved.packs ? DVT_PACKING_AT_LOAD : DVT_PACKING_NONE;
+    candidate.threading = DVT_THREADING_OPENMP;
+    candidate.numerics = resolved.numerics.c_str();
+    candidate.deterministic = 1;
+    candidate.estimate_micros = -1;
+    sink->candidate(sink->context, &candidate);
+  }
+  return DVT_OK;
+}
+
+bool isSameLayout(const char *text, const std::string &layout) {
+  return layout == (text ? text : "");
+}
+
+dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
+                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
+                 dvt_error *error) {
+  *kernel = nullptr;
+  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+    return code;
+  if (!candidate || !candidate->algorithm || !args)
+    return fail(error, DVT_BAD_INPUT, "onednn: prepare without a candidate or arguments");
+  ProblemReader reader(*problem);
+  dvt_target sized = *target;
+  sized.struct_size = sizeof sized;
+  if (args->threads > 0)
+    sized.threads = args->threads;
+  bool matched = false;
+  std::unique_ptr<Kernel> made;
+  std::string reason;
+  visitImplementations(
+      *provider->library, reader, sized,
+      [&](const Attempt &attempt, const Resolved &resolved) {
+        if (resolved.algorithm != candidate->algorithm)
+          return true;
+        for (size_t i = 0; i < resolved.inputLayouts.size(); ++i)
+          if (!isSameLayout(candidate->input_layouts ? candidate->input_layouts[i] : "",
+                            resolved.inputLayouts[i]))
+            return true;
+        for (size_t i = 0; i < resolved.outputLayouts.size(); ++i)
+          if (!isSameLayout(candidate->output_layouts ? candidate->output_layouts[i] : "",
+                            resolved.outputLayouts[i]))
+            return true;
+        matched = true;
+        made = Kernel::make(provider->library, reader, attempt, resolved, args->constants,
+                            sized.threads, reason);
+        return false;
+      },
+      reason);
+  if (made) {
+    *kernel = new dvt_kernel{std::move(made)};
+    return DVT_OK;
+  }
+  if (matched)
+    return fail(error, DVT_FAILED, std::string("onednn: ") + candidate->algorithm + ": " + reason);
+  return fail(error, DVT_UNSUPPORTED,
+              std::string("onednn: no implementation is called ") + candidate->algorithm +
+                  " with these layouts" + (reason.empty() ? "" : ": " + reason));
+}
+
+uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->workspaceBytes(); }
+
+dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
+  std::string reason;
+  dvt_code code = kernel->kernel->run(*args, reason);
+  return code == DVT_OK ? code : fail(error, code, "onednn: " + reason);
+}
+
+void destroyKernel(dvt_kernel *kernel) { delete kernel; }
+
+const dvt_provider_api kApi = {sizeof(dvt_provider_api),
+                               DVT_PROVIDER_ABI_VERSION,
+                               "onednn",
+                               create,
+                               destroy,
+                               info,
+                               propose,
+                               nullptr,
+                               prepare,
+                               workspaceBytes,
+                               run,
+                               destroyKernel};
+
+} // namespace
+
+const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
+  return host_abi_version == DVT_PROVIDER_ABI_VERSION ? &kApi : nullptr;
+}
