@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Changes of element type and plain copies: cast, bit_cast, identity, dropout, where.
+#include "Ops.h"
+
+namespace dovetail::reference::ops {
+
+Status cast(Invocation &op) {
+  return withNumbers(op.kind(0), [&](auto kind) {
+    return op.store(0, op.shape(0), op.numbers<decltype(kind)>(0));
+  });
+}
+
+static Status copyBytes(Invocation &op, const Extents &extents) {
+  Tensor *result = nullptr;
+  TRY(op.output(0, extents, result));
+  if (elementBytes(result->type) != elementBytes(op.in(0).type) || isFourBit(result->type) != isFourBit(op.in(0).type))
+    return op.bad("from ", nameOf(op.in(0).type), " to ", nameOf(result->type), ": the sizes of elements differ");
+  if (*elementCount(extents) != op.in(0).count())
+    return op.bad(textOf(op.shape(0)), " does not have as many elements as ", textOf(extents));
+  if (result->bytes())
+    std::memcpy(result->data, op.in(0).data, result->bytes());
+  return {};
+}
+
+Status bitCast(Invocation &op) { return copyBytes(op, op.shape(0)); }
+Status identity(Invocation &op) { return copyBytes(op, op.shape(0)); }
+Status copyAs(Invocation &op, const Extents &extents) { return copyBytes(op, extents); }
+
+Status dropout(Invocation &op) {
+  if (op.has(2) && op.in(2).count() == 1 && op.numbers<int64_t>(2)[0]) {
+    double ratio = 0.5;
+    if (op.has(1))
+      TRY(op.realScalar(1, ratio));
+    if (ratio != 0)
+      return op.unsupported("training_mode with a ratio of ", ratio, " draws random numbers");
+  }
+  TRY(copyBytes(op, op.shape(0)));
+  return op.store(1, op.shape(0), std::vector<uint64_t>(static_cast<size_t>(op.in(0).count()), 1));
+}
+
+Status where(Invocation &op) {
+  if (op.in(1).type != op.in(2).type)
+    return op.bad("operands are of ", nameOf(op.in(1).type), " and ", nameOf(op.in(2).type));
+  Extents extents;
+  TRY(broadcastExtents(op, {op.shape(0), op.shape(1), op.shape(2)}, extents));
+  Tensor *result = nullptr;
+  TRY(op.output(0, extents, result));
+  const Tensor &condition = op.in(0);
+  walk<3>(extents,
+          {broadcastStrides(op.shape(0), extents), broadcastStrides(op.shape(1), extents),
+           broadcastStrides(op.shape(2), extents)},
+          [&](int64_t linear, const std::array<int64_t, 3> &at) {
+            bool first = condition.data[at[0]];
+            copyElement(op.in(first ? 1 : 2), at[first ? 1 : 2], *result, linear);
+          });
+  return {};
+}
+
+} // namespace dovetail::reference::ops
