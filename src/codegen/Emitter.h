@@ -41,7 +41,7 @@ public:
 
   // --- Types ---
   unsigned lanes() const { return machine.isa.f32Lanes; } ///< of an f32 vector of native width
-  mlir::Type f32Type(), i64Type(), i32Type(), i8Type(), i1Type(), pointerType();
+  mlir::Type f32Type(), f64Type(), i64Type(), i32Type(), i8Type(), i1Type(), pointerType();
   mlir::VectorType vectorOf(mlir::Type element, unsigned lanes);
   mlir::VectorType f32Vector() { return vectorOf(f32Type(), lanes()); }
   /// How an element lives in registers: f32 as f32, bool as i1, i8 u8 i16 u16 i32 as i32, i64 u32 as i64.
@@ -80,7 +80,7 @@ public:
   /// Floats: one instruction each; b where either is NaN.
   Value fastMinimum(Value a, Value b), fastMaximum(Value a, Value b);
   Value bitAnd(Value a, Value b), bitOr(Value a, Value b), bitXor(Value a, Value b), shiftLeft(Value a, Value b),
-      shiftRight(Value a, Value b);                     ///< shiftRight is logical
+      shiftRight(Value a, Value b), shiftRightSigned(Value a, Value b); ///< shiftRight fills with zeros
   Value bitNot(Value a);                                ///< i1 or integers
   Value bitcast(Value a, mlir::Type element);           ///< same bits, element type of the same width
   Value convert(Value a, mlir::Type element);           ///< number to number, floats to integers toward zero
@@ -88,6 +88,9 @@ public:
   Value lt(Value a, Value b), le(Value a, Value b), gt(Value a, Value b), ge(Value a, Value b), eq(Value a, Value b),
       ne(Value a, Value b);
   Value select(Value condition, Value a, Value b);
+
+  /// An LLVM intrinsic by name.
+  Value intrinsic(llvm::StringRef name, mlir::Type result, ValueRange operands);
 
   // --- Vectors ---
   Value splat(Value scalar, unsigned lanes);
@@ -156,7 +159,6 @@ public:
 private:
   friend class KernelModule;
   mlir::Location location();
-  Value binary(llvm::StringRef kind, Value a, Value b);
   void unify(Value &a, Value &b);
   Value atEntry(llvm::function_ref<Value()> make);
   Value argsField(unsigned index, mlir::Type type);

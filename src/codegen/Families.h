@@ -25,5 +25,7 @@ Expected<std::vector<uint8_t>> compileKernel(const ProblemReader &problem, const
 
 Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                            KernelModule &module);
+Status emitMatMulKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                        KernelModule &module);
 
 } // namespace dovetail::codegen

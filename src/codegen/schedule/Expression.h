@@ -24,8 +24,8 @@ enum class ExpressionKind {
   Modulo,       ///< sign of the divisor (integers: ONNX fmod=0)
   FloatModulo,  ///< sign of the dividend (ONNX fmod=1)
   // Floats
-  Relu, Clamp,  ///< Relu keeps NaN; Clamp(a, low, high)
-  Sqrt, Reciprocal, ReciprocalSqrt, Exp, Exp2, ExpMinus1, Log, Log1Plus, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh,
+  Relu, ClampLow, ClampHigh, ///< the larger, the smaller of the two; NaN where `a` is. ClampLow, ClampHigh on integers too
+  Sqrt, Reciprocal, ReciprocalSqrt, Exp, ExpMinus1, Log, Log1Plus, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh,
   Asinh, Acosh, Atanh, Tanh, Erf, Sigmoid, Pow, Floor, Ceil, RoundEven, Truncate, Gelu, ///< Gelu is the exact one
   IsNan, IsInfinite, ///< IsInfinite: `integer` bit 0 counts -inf, bit 1 +inf
   // Comparisons give bool

@@ -8,6 +8,7 @@ namespace dovetail::codegen {
 const std::vector<ScheduleFamily> &scheduleFamilies() {
   static const std::vector<ScheduleFamily> families = {
       {"pointwise", proposePointwise, packPointwise},
+      {"matmul", proposeMatMul, packMatMul},
   };
   return families;
 }

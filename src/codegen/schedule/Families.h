@@ -10,5 +10,8 @@ namespace dovetail::codegen {
 void proposePointwise(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
 void packPointwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
                    const void *constant, void *packed);
+void proposeMatMul(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
+void packMatMul(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
+                const void *constant, void *packed);
 
 } // namespace dovetail::codegen

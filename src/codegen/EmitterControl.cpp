@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loops and conditions of the Emitter, built as scf ops. Loops whose trip count is known to be none or one are not
+// built, which keeps static kernels small.
+#include "codegen/Emitter.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace dovetail::codegen {
+
+using namespace mlir;
+
+void Emitter::loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
+  loop(from, to, step, ValueRange(), [&](Value i, ValueRange) {
+    body(i);
+    return Values();
+  });
+}
+
+Values Emitter::loop(Value from, Value to, int64_t step, ValueRange initial,
+                     llvm::function_ref<Values(Value, ValueRange)> body) {
+  auto low = constantIndex(from), high = constantIndex(to);
+  if (low && high && *low >= *high)
+    return Values(initial);
+  if (low && high && *high - *low <= step)
+    return body(from, initial);
+  auto loop = scf::ForOp::create(builder, location(), from, to, index(step), initial);
+  OpBuilder::InsertionGuard guard(builder);
+  // A loop without carried values comes with its terminator, one with them without.
+  if (initial.empty()) {
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+    body(loop.getInductionVar(), {});
+  } else {
+    builder.setInsertionPointToEnd(loop.getBody());
+    Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+    scf::YieldOp::create(builder, location(), next);
+  }
+  return Values(loop.getResults());
+}
+
+void Emitter::ifTrue(Value condition, llvm::function_ref<void()> then) {
+  if (auto known = constantIndex(condition)) {
+    if (*known)
+      then();
+    return;
+  }
+  auto branch = scf::IfOp::create(builder, location(), condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  then();
+}
+
+Values Emitter::ifElse(Value condition, llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise) {
+  if (auto known = constantIndex(condition))
+    return *known ? then() : otherwise();
+  // The types of the results are known only when both sides are there, so the sides are built first.
+  Region thenRegion, elseRegion;
+  auto build = [&](Region &region, llvm::function_ref<Values()> side) {
+    OpBuilder::InsertionGuard guard(builder);
+    region.push_back(new Block);
+    builder.setInsertionPointToEnd(&region.front());
+    Values results = side();
+    scf::YieldOp::create(builder, location(), results);
+    return SmallVector<Type>(ValueRange(results).getTypes());
+  };
+  SmallVector<Type> types = build(thenRegion, then);
+  build(elseRegion, otherwise);
+  auto branch = scf::IfOp::create(builder, location(), types, condition, false, false);
+  branch.getThenRegion().takeBody(thenRegion);
+  branch.getElseRegion().takeBody(elseRegion);
+  return Values(branch.getResults());
+}
+
+void Emitter::vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll,
+                         llvm::function_ref<void(Value, Value)> body) {
+  vectorLoop(from, to, lanes, unroll, ValueRange(), [&](Value i, Value mask, ValueRange) {
+    body(i, mask);
+    return Values();
+  });
+}
+
+Values Emitter::vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll, ValueRange initial,
+                           llvm::function_ref<Values(Value, Value, ValueRange)> body) {
+  Values carried(initial);
+  Value length = sub(to, from), done = from;
+  auto whole = [&](int64_t step, unsigned copies) {
+    Value end = add(done, sub(sub(to, done), rem(sub(to, done), step)));
+    carried = loop(done, end, step, carried, [&](Value i, ValueRange values) {
+      Values next(values);
+      for (unsigned copy = 0; copy < copies; ++copy)
+        next = body(add(i, int64_t(copy) * lanes), {}, next);
+      return next;
+    });
+    done = end;
+  };
+  if (unroll > 1)
+    whole(int64_t(lanes) * unroll, unroll);
+  whole(lanes, 1);
+  auto tail = [&] {
+    return body(done, tailMask(sub(to, done), lanes), carried);
+  };
+  if (auto known = constantIndex(length))
+    return *known % lanes ? tail() : carried;
+  if (carried.empty()) {
+    ifTrue(lt(done, to), [&] { tail(); });
+    return carried;
+  }
+  return ifElse(lt(done, to), [&] { return tail(); }, [&] { return carried; });
+}
+
+} // namespace dovetail::codegen

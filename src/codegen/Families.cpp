@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of kernel families as compile sees it.
+#include "codegen/Families.h"
+
+#include <cstring>
+
+namespace dovetail::codegen {
+
+static const EmissionFamily kFamilies[] = {
+    {"pointwise", emitPointwiseKernel},
+    {"matmul", emitMatMulKernel},
+};
+
+const EmissionFamily *findEmissionFamily(std::string_view name) {
+  for (const EmissionFamily &family : kFamilies)
+    if (name == family.name)
+      return &family;
+  return nullptr;
+}
+
+Expected<std::vector<uint8_t>> compileKernel(const ProblemReader &problem, const Machine &machine,
+                                             const Schedule &schedule) {
+  const EmissionFamily *family = findEmissionFamily(schedule.family());
+  if (!family)
+    return internalError("no native kernel family '{}'", schedule.family());
+  KernelModule module(problem, machine);
+  if (Status status = family->emit(problem, machine, schedule, module); !status)
+    return status.takeError();
+  return module.finish(schedule);
+}
+
+} // namespace dovetail::codegen

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a module of llvm.func with scf, arith, math and vector bodies to optimised machine code in an object file held
+// in memory.
+#pragma once
+
+#include <string>
+
+#include "llvm/ADT/SmallVector.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include "codegen/schedule/Machine.h"
+#include "support/Expected.h"
+
+namespace dovetail::codegen {
+
+/// Loads the dialects that kernels are emitted in.
+void loadKernelDialects(mlir::MLIRContext &context);
+
+struct LoweringTexts {
+  std::string optimised, assembly; ///< filled on demand
+};
+
+/// Rewrites `module` in place and gives the bytes of a relocatable ELF object.
+Expected<llvm::SmallVector<char, 0>> lowerToObject(mlir::ModuleOp module, const Isa &isa, LoweringTexts *texts);
+
+} // namespace dovetail::codegen

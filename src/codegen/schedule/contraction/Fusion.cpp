@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See the header.
+#include "codegen/schedule/contraction/Fusion.h"
+
+#include <algorithm>
+
+#include "codegen/schedule/Expression.h"
+
+namespace dovetail::codegen {
+
+std::optional<uint32_t> Fusion::findAnchor(const ProblemReader &problem,
+                                           std::initializer_list<std::string_view> names) {
+  for (uint32_t i = 0; i < problem.opCount(); ++i)
+    if (std::find(names.begin(), names.end(), problem.op(i).name) != names.end())
+      return i;
+  return std::nullopt;
+}
+
+static bool sameExtents(const dvt_value &value, const std::vector<dvt_extent> &extents) {
+  return value.rank == extents.size() &&
+         std::equal(extents.begin(), extents.end(), value.extents, sameExtent);
+}
+
+/// Outputs are written while operands of the contraction are still read, so these two may not share memory.
+static Status checkMemory(const ProblemReader &problem, uint32_t anchor) {
+  const dvt_op &op = problem.op(anchor);
+  auto reads = [&](uint32_t value) {
+    for (uint32_t i = 0; i < op.input_count; ++i) {
+      uint32_t operand = op.inputs[i];
+      if (operand == DVT_NO_VALUE)
+        continue;
+      if (operand == value ||
+          (problem.producerOf(operand) >= 0 &&
+           problem.op(uint32_t(problem.producerOf(operand))).inputs[0] == value))
+        return true;
+    }
+    return false;
+  };
+  const dvt_problem &source = problem.problem();
+  for (uint32_t i = 0; i < problem.valueCount(); ++i)
+    if (problem.value(i).strides)
+      return badInput("{} on strided memory; dense tensors are supported", op.name);
+  for (uint32_t i = 0; i < source.output_count; ++i) {
+    int32_t shared = problem.value(source.outputs[i]).may_alias;
+    if (shared >= 0 && uint32_t(shared) < source.input_count && reads(source.inputs[shared]))
+      return badInput("{} with an output in the memory of its operand", op.name);
+  }
+  for (uint32_t i = 0; i < op.input_count; ++i)
+    if (op.inputs[i] != DVT_NO_VALUE && problem.isLiteral(op.inputs[i]))
+      return badInput("{} with a literal as operand {}", op.name, i);
+  return Status::success();
+}
+
+Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor) {
+  Fusion fusion;
+  fusion.anchor = anchor;
+  const dvt_op &contraction = problem.op(anchor);
+  std::string name = contraction.name;
+  if (contraction.output_count != 1 || contraction.outputs[0] == DVT_NO_VALUE)
+    return badInput("{} with {} outputs", name, contraction.output_count);
+  fusion.result = contraction.outputs[0];
+  fusion.extents = extentsOf(problem.value(fusion.result));
+  for (uint32_t i = 0; i < contraction.input_count; ++i)
+    if (contraction.inputs[i] != DVT_NO_VALUE && problem.value(contraction.inputs[i]).type != DVT_F32)
+      return badInput("{} of {}; f32 is supported", name,
+                      elementTypeName(problem.value(contraction.inputs[i]).type));
+
+  if (Status status = checkMemory(problem, anchor); !status)
+    return status.takeError();
+
+  std::vector<bool> follows(problem.valueCount(), false);
+  follows[fusion.result] = true;
+  Expression expression;
+  for (uint32_t i = 0; i < problem.opCount(); ++i) {
+    const dvt_op &op = problem.op(i);
+    if (i == anchor)
+      continue;
+    if (std::string_view(op.name) == "transpose" && op.input_count == 1) {
+      bool feeds = std::find(contraction.inputs, contraction.inputs + contraction.input_count,
+                             op.outputs[0]) != contraction.inputs + contraction.input_count;
+      if (!feeds || problem.useCount(op.outputs[0]) != 1 || problem.outputOf(op.outputs[0]) >= 0 ||
+          problem.inputOf(op.inputs[0]) < 0)
+        return badInput("a transpose beside {} that does not only feed it", name);
+      fusion.transposes.push_back(i);
+      continue;
+    }
+    if (!isPointwiseOp(op.name))
+      return badInput("{} together with {}", name, op.name);
+    for (uint32_t j = 0; j < contraction.input_count; ++j)
+      for (uint32_t k = 0; k < op.output_count; ++k)
+        if (contraction.inputs[j] != DVT_NO_VALUE && contraction.inputs[j] == op.outputs[k])
+          return badInput("{} before {} in one kernel", op.name, name);
+    if (auto reason = pointwiseRefusal(problem, op))
+      return badInput("after {}: {}", name, *reason);
+    if (Status status = expression.add(problem, op); !status)
+      return status.takeError();
+    for (uint32_t j = 0; j < op.input_count; ++j) {
+      uint32_t operand = op.inputs[j];
+      if (operand == DVT_NO_VALUE || follows[operand] || problem.uniformLiteral(operand))
+        continue;
+      if (problem.isLiteral(operand))
+        return badInput("a literal tensor as operand of {} after {}", op.name, name);
+      if (problem.inputOf(operand) >= 0 &&
+          std::find(fusion.leaves.begin(), fusion.leaves.end(), operand) == fusion.leaves.end())
+        fusion.leaves.push_back(operand);
+    }
+    for (uint32_t j = 0; j < op.output_count; ++j)
+      if (op.outputs[j] != DVT_NO_VALUE) {
+        const dvt_value &output = problem.value(op.outputs[j]);
+        if (output.rank > fusion.extents.size())
+          return badInput("{} widens the output of {} to {}", op.name, name, valueText(output));
+        follows[op.outputs[j]] = true;
+      }
+    fusion.followers.push_back(i);
+  }
+  for (uint32_t i = 0; i < problem.problem().output_count; ++i) {
+    uint32_t output = problem.problem().outputs[i];
+    if (!follows[output] || !sameExtents(problem.value(output), fusion.extents))
+      return badInput("{} with an output {} beside its {}", name, valueText(problem.value(output)),
+                      valueText(problem.value(fusion.result)));
+  }
+  fusion.cost = expression.cost();
+  return fusion;
+}
+
+std::optional<Fusion::Operand> Fusion::operand(const ProblemReader &problem, uint32_t position) const {
+  std::optional<uint32_t> value = ProblemReader::input(problem.op(anchor), position);
+  if (!value)
+    return std::nullopt;
+  Operand operand{*value, {}};
+  for (unsigned i = 0; i < problem.value(*value).rank; ++i)
+    operand.order.push_back(i);
+  int producer = problem.producerOf(*value);
+  if (producer < 0)
+    return operand;
+  const dvt_op &transpose = problem.op(uint32_t(producer));
+  operand.value = transpose.inputs[0];
+  std::optional<std::vector<int64_t>> order = ProblemReader::integers(transpose, "perm");
+  for (unsigned i = 0; i < operand.order.size(); ++i)
+    operand.order[i] = order ? unsigned((*order)[i]) : unsigned(operand.order.size()) - 1 - i;
+  return operand;
+}
+
+std::optional<std::vector<Access>>
+Fusion::leafAccesses(const ProblemReader &problem, const std::vector<std::string> &inputLayouts) const {
+  std::vector<Access> accesses;
+  for (uint32_t leaf : leaves) {
+    auto layout = Layout::parse(inputLayouts[uint32_t(problem.inputOf(leaf))]);
+    if (!layout)
+      return std::nullopt;
+    auto access = broadcastAccess(problem.value(leaf), *layout, extents);
+    if (!access)
+      return std::nullopt;
+    accesses.push_back(std::move(*access));
+  }
+  return accesses;
+}
+
+} // namespace dovetail::codegen
