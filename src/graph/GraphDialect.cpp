@@ -124,7 +124,7 @@ ParseResult parseTensorOp(OpAsmParser &parser, OperationState &state) {
 
 } // namespace
 
-void DvtDialect::initialize() {
+void GraphDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "graph/GraphOps.cpp.inc"
@@ -132,7 +132,7 @@ void DvtDialect::initialize() {
   registerTensorOps();
 }
 
-void DvtDialect::registerTensorOps() {
+void GraphDialect::registerTensorOps() {
   for (const OpInfo &info : allOps()) {
     registerDynamicOp(DynamicOpDefinition::get(
         info.name, this, [&info](Operation *op) { return verifyTensorOp(op, info); },
@@ -141,9 +141,9 @@ void DvtDialect::registerTensorOps() {
   }
 }
 
-const OpInfo *DvtDialect::infoOf(OperationName name) const { return infos.lookup(name); }
+const OpInfo *GraphDialect::infoOf(OperationName name) const { return infos.lookup(name); }
 
-void *DvtDialect::getRegisteredInterfaceForOp(TypeID interface, OperationName name) {
+void *GraphDialect::getRegisteredInterfaceForOp(TypeID interface, OperationName name) {
   if (!infoOf(name))
     return nullptr;
   static TensorOpEffects effects;
@@ -155,8 +155,8 @@ void *DvtDialect::getRegisteredInterfaceForOp(TypeID interface, OperationName na
   return nullptr;
 }
 
-Operation *DvtDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
-                                           Location loc) {
+Operation *GraphDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                             Location loc) {
   auto elements = dyn_cast<ElementsAttr>(value);
   if (!elements || elements.getType() != type)
     return nullptr;
@@ -164,7 +164,7 @@ Operation *DvtDialect::materializeConstant(OpBuilder &builder, Attribute value, 
 }
 
 const OpInfo *infoOf(Operation *op) {
-  auto *dialect = dyn_cast_or_null<DvtDialect>(op->getDialect());
+  auto *dialect = dyn_cast_or_null<GraphDialect>(op->getDialect());
   return dialect ? dialect->infoOf(op->getName()) : nullptr;
 }
 

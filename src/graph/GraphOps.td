@@ -13,7 +13,7 @@ include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
-def Dvt_Dialect : Dialect {
+def GraphDialect : Dialect {
   let name = "dvt";
   let cppNamespace = "::dovetail::graph";
   let summary = "ONNX tensor ops with value semantics and symbolic extents";
@@ -31,7 +31,7 @@ def Dvt_Dialect : Dialect {
   }];
 }
 
-class Dvt_Op<string mnemonic, list<Trait> traits = []> : Op<Dvt_Dialect, mnemonic, traits>;
+class Dvt_Op<string mnemonic, list<Trait> traits = []> : Op<GraphDialect, mnemonic, traits>;
 
 def Dvt_ConstantOp : Dvt_Op<"constant", [Pure, ConstantLike]> {
   let summary = "a tensor known at compile time";
