@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walks a parsed model: arguments and initializers, then node by node in an order of evaluation.
+// Calls of functions that the model defines are expanded on the way, bodies of conditionals whose
+// condition is known are taken in place.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <google/protobuf/repeated_ptr_field.h>
+
+#include "import/Importer.h"
+#include "import/ModelFile.h"
+#include "import/NodeImport.h"
+#include "import/OpEmitter.h"
+#include "import/Symbols.h"
+
+namespace onnx {
+class AttributeProto;
+class FunctionProto;
+class GraphProto;
+class NodeProto;
+class OperatorSetIdProto;
+class TypeProto;
+class ValueInfoProto;
+} // namespace onnx
+
+namespace dovetail::importer {
+
+/// Versions of the op sets in use, by domain; "" is ONNX's own.
+using OpSets = std::map<std::string, int>;
+
+/// What names mean at one place: in the main graph, in a body that also sees the enclosing graph,
+/// in a function.
+struct Scope {
+  const Scope *enclosing = nullptr;
+  const OpSets *opSets = nullptr;
+  std::unordered_map<std::string, mlir::Value> values; ///< null: an operand the caller left out
+  std::unordered_map<std::string, const onnx::TensorProto *> initializers;
+  /// In a function: what the caller passed for its attributes; null for one that is not given.
+  const std::map<std::string, const onnx::AttributeProto *> *arguments = nullptr;
+  std::string prefix; ///< of node names
+  unsigned depth = 0; ///< of calls and bodies
+};
+
+class GraphImport {
+public:
+  GraphImport(ModelFile &file, mlir::MLIRContext &context, const ImportOptions &options);
+  Expected<mlir::OwningOpRef<mlir::ModuleOp>> run();
+
+private:
+  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+  using ImportedSets = google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>;
+
+  Expected<OpSets> readOpSets(const ImportedSets &imports);
+  Status importInputs(const onnx::GraphProto &graph, Scope &scope);
+  Expected<graph::ValueFacts> factsOf(const onnx::ValueInfoProto &input);
+  Status addInitializers(const onnx::GraphProto &graph, Scope &scope);
+  /// Imports what `outputs` need and gives their values.
+  Expected<Values> importNodes(const Nodes &nodes, const std::vector<std::string> &outputs,
+                               Scope &scope);
+  Status importNode(const onnx::NodeProto &node, Scope &scope);
+  Expected<Values> importStandard(const onnx::NodeProto &node, Scope &scope);
+  Expected<Values> importConstant(const onnx::NodeProto &node, const OpAttributes &attributes);
+  Expected<Values> importConditional(const onnx::NodeProto &node, Scope &scope);
+  Expected<Values> importCall(const onnx::NodeProto &node, const onnx::FunctionProto &function,
+                              Scope &scope);
+
+  /// Whether the name means something at `scope`, without making a value of it.
+  bool isKnown(const Scope &scope, const std::string &name) const;
+  /// The value of a name, null for an operand left out. Makes the constant of an initializer at its
+  /// first use.
+  Expected<mlir::Value> valueOf(Scope &scope, const std::string &name);
+  Expected<mlir::Value> constantOf(const onnx::TensorProto &tensor, const std::string &name);
+  /// Follows a reference to an attribute of the enclosing function; null where that is not given.
+  const onnx::AttributeProto *resolve(const onnx::AttributeProto &attribute,
+                                      const Scope &scope) const;
+  Expected<OpAttributes> readAttributes(const onnx::NodeProto &node, const Scope &scope);
+
+  ModelFile &file;
+  const ImportOptions &options;
+  Symbols symbols;
+  OpEmitter emitter;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::Block *entry = nullptr;
+  mlir::Operation *lastConstant =
+      nullptr; ///< constants of initializers stand together at the front
+  std::unordered_map<std::string, const onnx::FunctionProto *>
+      functions; ///< by domain:name:overload
+  std::unordered_map<const onnx::TensorProto *, mlir::Value> constants;
+  OpSets opSets;
+  size_t importedNodes = 0;
+};
+
+} // namespace dovetail::importer

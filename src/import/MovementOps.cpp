@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops that move elements, and selections, through the op-set versions: what was a list of integers
+// in an attribute (starts, pads, split, k) became an operand.
+#include "import/NodeImport.h"
+
+namespace dovetail::importer {
+namespace {
+
+Status slice(NodeImport &node) {
+  if (node.version < 10) {
+    node.intsToOperand("starts", 1);
+    node.intsToOperand("ends", 2);
+    node.intsToOperand("axes", 3);
+  }
+  return Status::success();
+}
+
+/// Without sizes the axis is cut into as many equal parts as there are outputs; 18 wants that
+/// number stated.
+Status split(NodeImport &node) {
+  if (node.version < 13 && node.has("split"))
+    node.intsToOperand("split", 1);
+  if (!node.operand(1) && !node.has("num_outputs"))
+    node.set("num_outputs", int64_t(node.wanted.size()));
+  if (int64_t stated = node.integer("num_outputs", int64_t(node.wanted.size()));
+      stated != int64_t(node.wanted.size()))
+    return node.fail("has num_outputs {} but {} outputs", stated, node.wanted.size());
+  return Status::success();
+}
+
+Status pad(NodeImport &node) {
+  if (node.version >= 11)
+    return Status::success();
+  if (!node.operand(0))
+    return node.fail("needs an operand");
+  node.intsToOperand(node.version < 2 ? "paddings" : "pads", 1);
+  node.setOperand(2,
+                  node.emitter.scalar(node.emitter.type(node.operand(0)), node.real("value", 0)));
+  node.erase("value");
+  return Status::success();
+}
+
+Status concat(NodeImport &node) {
+  if (node.version < 4 && !node.has("axis"))
+    node.set("axis", int64_t(1));
+  return Status::success();
+}
+
+Status transpose(NodeImport &node) {
+  if (!node.operand(0) || node.has("perm"))
+    return Status::success();
+  std::vector<int64_t> reversed;
+  for (int64_t i = int64_t(node.emitter.rank(node.operand(0))) - 1; i >= 0; --i)
+    reversed.push_back(i);
+  node.set("perm", reversed);
+  return Status::success();
+}
+
+Status tile(NodeImport &node) {
+  if (node.version < 6)
+    return node.fail("has the form of version 1, with one axis at a time, which is not supported; "
+                     "convert the model to "
+                     "a newer op set");
+  return Status::success();
+}
+
+Status topK(NodeImport &node) {
+  if (node.version < 10) {
+    node.setOperand(1, node.emitter.ints({node.integer("k", 0)}));
+    node.erase("k");
+  }
+  return Status::success();
+}
+
+Status scatter(NodeImport &node) {
+  node.op = "ScatterElements";
+  return Status::success();
+}
+
+Status gridSample(NodeImport &node) {
+  if (node.version < 20) {
+    std::string mode = node.text("mode", "bilinear");
+    node.set("mode", mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode);
+  }
+  return Status::success();
+}
+
+/// Version 17 has the axis as an attribute, by default 1; since 20 it is an operand, by default the
+/// last but one.
+Status dft(NodeImport &node) {
+  if (node.version < 20) {
+    node.setOperand(2, node.emitter.intScalar(node.integer("axis", 1)));
+    node.erase("axis");
+  }
+  return Status::success();
+}
+
+} // namespace
+
+std::vector<NamedRule> movementRules() {
+  return {{"Slice", slice},           {"Split", split}, {"Pad", pad},   {"Concat", concat},
+          {"Transpose", transpose},   {"Tile", tile},   {"TopK", topK}, {"Scatter", scatter},
+          {"GridSample", gridSample}, {"DFT", dft}};
+}
+
+} // namespace dovetail::importer

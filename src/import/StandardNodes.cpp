@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nodes whose op is ONNX's own: looked up in libonnx's definitions, attributes read, brought to the
+// newest definition by the rule of its family and emitted.
+#include "import/GraphImport.h"
+
+#include "mlir/IR/Builders.h"
+
+#include <onnx/checker.h>
+#include <onnx/defs/schema.h>
+#include <onnx/onnx_pb.h>
+
+#include "graph/GraphDialect.h"
+
+using namespace mlir;
+
+namespace dovetail::importer {
+namespace {
+
+/// Old files leave the type out.
+onnx::AttributeProto::AttributeType typeOf(const onnx::AttributeProto &attribute) {
+  if (attribute.type() != onnx::AttributeProto::UNDEFINED)
+    return attribute.type();
+  if (attribute.has_i())
+    return onnx::AttributeProto::INT;
+  if (attribute.has_f())
+    return onnx::AttributeProto::FLOAT;
+  if (attribute.has_s())
+    return onnx::AttributeProto::STRING;
+  if (attribute.has_t())
+    return onnx::AttributeProto::TENSOR;
+  if (attribute.has_g())
+    return onnx::AttributeProto::GRAPH;
+  if (attribute.floats_size())
+    return onnx::AttributeProto::FLOATS;
+  if (attribute.strings_size())
+    return onnx::AttributeProto::STRINGS;
+  return onnx::AttributeProto::INTS;
+}
+
+const onnx::AttributeProto *findAttribute(const onnx::NodeProto &node, const char *name) {
+  for (const onnx::AttributeProto &attribute : node.attribute())
+    if (attribute.name() == name)
+      return &attribute;
+  return nullptr;
+}
+
+/// What libonnx has to say about a node by itself: attributes it does not define, too few inputs
+/// and the like.
+Status verify(const onnx::NodeProto &node, const onnx::OpSchema &schema,
+              const onnx::ModelProto &model, const OpEmitter &emitter) {
+  onnx::checker::CheckerContext context;
+  context.set_ir_version(int(model.ir_version()));
+  context.set_is_main_graph(false); // references to a function's attributes are resolved elsewhere
+  try {
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (!attribute.has_t() && !attribute.has_g() && !attribute.tensors_size() &&
+          !attribute.graphs_size())
+        onnx::checker::check_attribute(attribute, context, onnx::checker::LexicalScopeContext());
+    schema.Verify(node);
+  } catch (const std::exception &exception) {
+    return emitter.fail(node.op_type(), "{}", exception.what());
+  }
+  return Status::success();
+}
+
+} // namespace
+
+const onnx::AttributeProto *GraphImport::resolve(const onnx::AttributeProto &attribute,
+                                                 const Scope &scope) const {
+  if (attribute.ref_attr_name().empty())
+    return &attribute;
+  for (const Scope *at = &scope; at; at = at->enclosing)
+    if (at->arguments) {
+      auto found = at->arguments->find(attribute.ref_attr_name());
+      return found == at->arguments->end() ? nullptr : found->second;
+    }
+  return nullptr;
+}
+
+Expected<OpAttributes> GraphImport::readAttributes(const onnx::NodeProto &node,
+                                                   const Scope &scope) {
+  OpAttributes attributes;
+  for (const onnx::AttributeProto &stated : node.attribute()) {
+    const std::string &name = stated.name();
+    const onnx::AttributeProto *attribute = resolve(stated, scope);
+    if (!attribute)
+      continue;
+    if (attributes.has(name))
+      return emitter.fail(node.op_type(), "has the attribute '{}' twice", name);
+    switch (typeOf(*attribute)) {
+    case onnx::AttributeProto::INT:
+      attributes.plain[name] = int64_t(attribute->i());
+      break;
+    case onnx::AttributeProto::FLOAT:
+      attributes.plain[name] = double(attribute->f());
+      break;
+    case onnx::AttributeProto::STRING:
+      attributes.plain[name] = attribute->s();
+      break;
+    case onnx::AttributeProto::INTS:
+      attributes.plain[name] =
+          std::vector<int64_t>(attribute->ints().begin(), attribute->ints().end());
+      break;
+    case onnx::AttributeProto::FLOATS:
+      attributes.plain[name] =
+          std::vector<double>(attribute->floats().begin(), attribute->floats().end());
+      break;
+    case onnx::AttributeProto::STRINGS:
+      attributes.strings[name].assign(attribute->strings().begin(), attribute->strings().end());
+      break;
+    case onnx::AttributeProto::TENSOR: {
+      Expected<TensorData> data = file.read(attribute->t());
+      if (!data)
+        return emitter.fail(node.op_type(), "attribute '{}': {}", name, data.error().message);
+      attributes.tensors[name] = std::move(*data);
+      break;
+    }
+    case onnx::AttributeProto::GRAPH:
+      break; // read by the op that has it
+    default:
+      return emitter.fail(node.op_type(),
+                          "attribute '{}' is of a kind ({}) that is not supported yet", name,
+                          onnx::AttributeProto::AttributeType_Name(typeOf(*attribute)));
+    }
+  }
+  return attributes;
+}
+
+Expected<Values> GraphImport::importStandard(const onnx::NodeProto &node, Scope &scope) {
+  const std::string &op = node.op_type();
+  auto set = scope.opSets->find("");
+  if (set == scope.opSets->end())
+    return emitter.fail(
+        op, "the model does not state the version of the ONNX op set it is written for");
+  const onnx::OpSchema *schema = onnx::OpSchemaRegistry::Schema(op, set->second, "");
+  if (!schema) {
+    const onnx::OpSchema *newest = onnx::OpSchemaRegistry::Schema(op);
+    if (newest)
+      return emitter.fail(op,
+                          "the op was added after version {} of the op set, which the model states",
+                          set->second);
+    return emitter.fail(op, "there is no ONNX op of this name");
+  }
+  if (schema->deprecated() && op != "GroupNormalization")
+    return emitter.fail(
+        op, "the op was removed in version {} of the op set, and the model states version {}",
+        schema->since_version(), set->second);
+  if (op == "Loop" || op == "Scan" || op == "SequenceMap")
+    return emitter.fail(op, "this op is not supported yet");
+  if (Status status = verify(node, *schema, file.model(), emitter); !status)
+    return status.takeError();
+  if (op == "If")
+    return importConditional(node, scope);
+
+  NodeImport import(emitter, op, schema->since_version());
+  Expected<OpAttributes> attributes = readAttributes(node, scope);
+  if (!attributes)
+    return attributes.takeError();
+  if (op == "Constant")
+    return importConstant(node, *attributes);
+  import.attributes = std::move(*attributes);
+  for (const std::string &input : node.input()) {
+    Expected<Value> value = input.empty() ? Expected<Value>(Value()) : valueOf(scope, input);
+    if (!value)
+      return emitter.fail(op, "{}", value.error().message);
+    import.operands.push_back(*value);
+  }
+  for (const std::string &output : node.output())
+    import.wanted.push_back(!output.empty());
+
+  if (OpRule rule = findOpRule(op))
+    if (Status status = rule(import); !status)
+      return status.takeError();
+  if (import.replacement)
+    return *import.replacement;
+  const graph::OpInfo *info = graph::findOnnxOp(import.op);
+  size_t results = import.wanted.size();
+  while (info && info->mostOutputs >= 0 && results && !import.wanted[results - 1])
+    --results;
+  return emitter.emit(import.op, import.operands, std::move(import.attributes), results);
+}
+
+Expected<Values> GraphImport::importConstant(const onnx::NodeProto &node,
+                                             const OpAttributes &attributes) {
+  if (attributes.plain.size() + attributes.tensors.size() != 1)
+    return emitter.fail("Constant",
+                        "needs exactly one value; sparse and string values are not supported yet");
+  if (attributes.tensors.count("value")) {
+    OpBuilder::InsertionGuard guard(emitter.builder);
+    if (lastConstant)
+      emitter.builder.setInsertionPointAfter(lastConstant);
+    else
+      emitter.builder.setInsertionPointToStart(entry);
+    Value value = emitter.constant(attributes.tensors.at("value"),
+                                   node.output_size() ? node.output(0) : "constant");
+    lastConstant = value.getDefiningOp();
+    return Values{value};
+  }
+  const AttributeValue &value = attributes.plain.begin()->second;
+  if (auto *number = std::get_if<int64_t>(&value))
+    return Values{emitter.intScalar(*number)};
+  if (auto *number = std::get_if<double>(&value))
+    return Values{emitter.scalar(DVT_F32, *number)};
+  if (auto *numbers = std::get_if<std::vector<int64_t>>(&value))
+    return Values{emitter.ints(*numbers)};
+  if (auto *numbers = std::get_if<std::vector<double>>(&value))
+    return Values{emitter.floats(*numbers)};
+  return emitter.fail("Constant", "holds a string, which is not supported yet");
+}
+
+/// Where the condition is known, the branch it chooses is imported in place.
+Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Scope &scope) {
+  Expected<Value> condition = valueOf(scope, node.input(0));
+  if (!condition)
+    return condition.takeError();
+  std::optional<std::vector<int64_t>> known =
+      *condition ? emitter.knownInts(*condition) : std::nullopt;
+  if (!known || known->size() != 1)
+    return emitter.fail("If",
+                        "the condition is known only when running, which is not supported yet");
+  const onnx::AttributeProto *branch =
+      findAttribute(node, known->front() ? "then_branch" : "else_branch");
+  if (!branch || !branch->has_g())
+    return emitter.fail("If", "lacks a branch");
+  const onnx::GraphProto &graph = branch->g();
+  if (graph.output_size() != node.output_size())
+    return emitter.fail("If", "has {} outputs, its branch has {}", node.output_size(),
+                        graph.output_size());
+  Scope inner;
+  inner.enclosing = &scope;
+  inner.opSets = scope.opSets;
+  inner.prefix = emitter.label + "/";
+  inner.depth = scope.depth + 1;
+  if (Status status = addInitializers(graph, inner); !status)
+    return status.takeError();
+  std::vector<std::string> outputs;
+  for (const onnx::ValueInfoProto &output : graph.output())
+    outputs.push_back(output.name());
+  std::string label = emitter.label;
+  Expected<Values> results = importNodes(graph.node(), outputs, inner);
+  emitter.label = label;
+  return results;
+}
+
+} // namespace dovetail::importer
