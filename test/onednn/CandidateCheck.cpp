@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The checks themselves. Inputs are small and around zero, so that activations are met on both
+// sides; operands that must be positive (variances, radicands) are given as such by the problem's
+// ops.
+#include "CandidateCheck.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "PlainTruth.h"
+#include "support/Layout.h"
+#include "support/Parallel.h"
+
+namespace dovetail::test {
+namespace {
+
+constexpr size_t kGuard = 256;
+constexpr unsigned char kGuardByte = 0xA5;
+
+/// Aligned memory with guard zones that notice writes beyond either end.
+class Guarded {
+public:
+  explicit Guarded(uint64_t bytes)
+      : bytes(bytes), memory(2 * kGuard + (bytes + 63) / 64 * 64 + 64) {
+    start = memory.data() + kGuard;
+    start += (64 - reinterpret_cast<uintptr_t>(start) % 64) % 64;
+    std::memset(memory.data(), kGuardByte, memory.size());
+  }
+  void *data() { return start; }
+  bool isIntact() const {
+    for (const unsigned char *p = memory.data(); p < start; ++p)
+      if (*p != kGuardByte)
+        return false;
+    for (const unsigned char *p = start + bytes; p < memory.data() + memory.size(); ++p)
+      if (*p != kGuardByte)
+        return false;
+    return true;
+  }
+
+private:
+  uint64_t bytes;
+  std::vector<unsigned char> memory;
+  unsigned char *start;
+};
+
+std::vector<int64_t> extentsOf(const ProblemValue &value) {
+  std::vector<int64_t> extents;
+  for (const Extent &extent : value.extents)
+    extents.push_back(extent.value());
+  return extents;
+}
+
+uint64_t layoutBytes(const ProblemValue &value, const std::string &layout) {
+  return bytesOf(value.type, Layout::parse(layout)->physicalElements(extentsOf(value)));
+}
+
+bool needsPositive(const Problem &problem, uint32_t value) {
+  for (const ProblemOp &op : problem.ops)
+    for (size_t i = 0; i < op.inputs.size(); ++i)
+      if (op.inputs[i] == value &&
+          ((op.name == "batch_normalization" && i == 4) || op.name == "sqrt" || op.name == "log" ||
+           op.name == "reciprocal" || op.name == "pow" || (op.name == "div" && i == 1)))
+        return true;
+  return false;
+}
+
+class Case {
+public:
+  Case(const Provider &provider, Problem given, double tolerance, uint32_t threads)
+      : provider(provider), api(provider.functions()), problem(std::move(given)), view(problem),
+        target(Target::host(threads)), targetView(target.view()), tolerance(tolerance) {
+    std::mt19937 random(7);
+    std::uniform_real_distribution<float> uniform(-2, 2);
+    for (uint32_t value : problem.inputs) {
+      PlainTensor plain{extentsOf(problem.values[value]), {}};
+      std::vector<float> bytes;
+      const bool positive = needsPositive(problem, value);
+      int64_t elements = 1;
+      for (int64_t extent : plain.dims)
+        elements *= extent;
+      for (int64_t i = 0; i < elements; ++i) {
+        float x = uniform(random);
+        bytes.push_back(positive ? std::abs(x) + 0.5f : x);
+        plain.data.push_back(bytes.back());
+      }
+      inputs.push_back(std::move(bytes));
+      plainInputs.push_back(std::move(plain));
+    }
+    truth = plainTruth(problem, plainInputs);
+  }
+
+  std::vector<CheckedCandidate> run() {
+    std::vector<CheckedCandidate> checked;
+    Proposal proposal = provider.propose(target, problem);
+    for (const Candidate &candidate : proposal.candidates) {
+      SCOPED_TRACE(candidate.label() + " of " + problem.text());
+      checked.push_back({candidate.algorithm, candidate.inputLayouts, candidate.outputLayouts, 0});
+      check(candidate, checked.back());
+    }
+    return checked;
+  }
+
+private:
+  void check(const Candidate &candidate, CheckedCandidate &result) {
+    std::vector<std::unique_ptr<Guarded>> operands;
+    std::vector<const void *> constants;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const ProblemValue &value = problem.values[problem.inputs[i]];
+      operands.push_back(std::make_unique<Guarded>(layoutBytes(value, candidate.inputLayouts[i])));
+      reorder(value.type, extentsOf(value), Layout{}, inputs[i].data(),
+              *Layout::parse(candidate.inputLayouts[i]), operands.back()->data());
+      constants.push_back(value.constant ? operands.back()->data() : nullptr);
+    }
+    ParallelFor parallel(target.threads);
+    std::vector<const char *> storage;
+    dvt_candidate asProposed = candidate.view(storage);
+    dvt_prepare_args prepareArgs = {sizeof prepareArgs, constants.data(), nullptr, 0,
+                                    target.threads,     parallel.get()};
+    dvt_error error = {};
+    dvt_kernel *kernel = nullptr;
+    ASSERT_EQ(api.prepare(provider.handle(), &targetView, view, &asProposed, &prepareArgs, &kernel,
+                          &error),
+              DVT_OK)
+        << error.message;
+    const uint64_t workspace = api.workspace_bytes(kernel);
+    EXPECT_LE(workspace, candidate.workspaceBytes);
+    auto runOnce = [&](std::vector<std::unique_ptr<Guarded>> &outputs) {
+      std::vector<dvt_tensor> in, out;
+      std::vector<std::vector<int64_t>> extents;
+      auto describe = [&](uint32_t value, void *data) {
+        extents.push_back(extentsOf(problem.values[value]));
+        return dvt_tensor{data,
+                          nullptr,
+                          nullptr,
+                          static_cast<uint32_t>(extents.back().size()),
+                          problem.values[value].type,
+                          DVT_MEMORY_HOST};
+      };
+      for (size_t i = 0; i < inputs.size(); ++i)
+        in.push_back(describe(problem.inputs[i], operands[i]->data()));
+      for (size_t i = 0; i < problem.outputs.size(); ++i) {
+        outputs.push_back(std::make_unique<Guarded>(
+            layoutBytes(problem.values[problem.outputs[i]], candidate.outputLayouts[i])));
+        out.push_back(describe(problem.outputs[i], outputs.back()->data()));
+      }
+      for (size_t i = 0; i < in.size(); ++i)
+        in[i].extents = extents[i].data();
+      for (size_t i = 0; i < out.size(); ++i)
+        out[i].extents = extents[in.size() + i].data();
+      Guarded scratch(workspace);
+      dvt_run_args args = {};
+      args.struct_size = sizeof args;
+      args.input_count = static_cast<uint32_t>(in.size());
+      args.output_count = static_cast<uint32_t>(out.size());
+      args.inputs = in.data();
+      args.outputs = out.data();
+      args.workspace = scratch.data();
+      args.workspace_bytes = workspace;
+      args.parallel = parallel.get();
+      dvt_error runError = {};
+      EXPECT_EQ(api.run(kernel, &args, &runError), DVT_OK) << runError.message;
+      EXPECT_TRUE(scratch.isIntact()) << "wrote outside the workspace";
+      for (auto &output : outputs)
+        EXPECT_TRUE(output->isIntact()) << "wrote outside the result";
+    };
+    std::vector<std::unique_ptr<Guarded>> first, second, third;
+    runOnce(first);
+    compare(candidate, first, result);
+    std::thread other([&] { runOnce(third); });
+    runOnce(second);
+    other.join();
+    for (size_t i = 0; i < first.size(); ++i) {
+      const uint64_t bytes =
+          layoutBytes(problem.values[problem.outputs[i]], candidate.outputLayouts[i]);
+      EXPECT_EQ(std::memcmp(first[i]->data(), second[i]->data(), bytes), 0) << "two runs differ";
+      EXPECT_EQ(std::memcmp(first[i]->data(), third[i]->data(), bytes), 0)
+          << "runs on two threads differ";
+    }
+    for (auto &operand : operands)
+      EXPECT_TRUE(operand->isIntact());
+    api.destroy_kernel(kernel);
+  }
+
+  void compare(const Candidate &candidate, std::vector<std::unique_ptr<Guarded>> &outputs,
+               CheckedCandidate &result) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const ProblemValue &value = problem.values[problem.outputs[i]];
+      const std::vector<int64_t> extents = extentsOf(value);
+      const Layout layout = *Layout::parse(candidate.outputLayouts[i]);
+      std::vector<float> plain(truth[i].data.size());
+      reorder(value.type, extents, layout, outputs[i]->data(), Layout{}, plain.data());
+      double largest = 1e-3, worst = 0;
+      for (double x : truth[i].data)
+        largest = std::max(largest, std::abs(x));
+      for (size_t k = 0; k < plain.size(); ++k) {
+        double off = std::abs(plain[k] - truth[i].data[k]);
+        worst = std::isnan(off) ? INFINITY : std::max(worst, off);
+      }
+      result.worst = std::max(result.worst, worst / largest);
+      EXPECT_LE(worst / largest, tolerance);
+      // Going there and back gives the same bytes only where the padding is zero.
+      std::vector<char> again(layoutBytes(value, candidate.outputLayouts[i]));
+      reorder(value.type, extents, Layout{}, plain.data(), layout, again.data());
+      EXPECT_EQ(std::memcmp(again.data(), outputs[i]->data(), again.size()), 0)
+          << "the padding is not zero";
+    }
+  }
+
+  const Provider &provider;
+  const dvt_provider_api &api;
+  Problem problem;
+  ProblemView view;
+  Target target;
+  dvt_target targetView;
+  double tolerance;
+  std::vector<std::vector<float>> inputs;
+  std::vector<PlainTensor> plainInputs, truth;
+};
+
+} // namespace
+
+std::vector<CheckedCandidate> checkCandidates(const Provider &provider, std::string_view text,
+                                              double tolerance, uint32_t threads) {
+  Expected<Problem> problem = Problem::parse(text);
+  if (!problem) {
+    ADD_FAILURE() << problem.error().message << "\n" << text;
+    return {};
+  }
+  return Case(provider, std::move(*problem), tolerance, threads).run();
+}
+
+std::string refusalOf(const Provider &provider, std::string_view text) {
+  Expected<Problem> problem = Problem::parse(text);
+  if (!problem) {
+    ADD_FAILURE() << problem.error().message << "\n" << text;
+    return {};
+  }
+  Proposal proposal = provider.propose(Target::host(2), *problem);
+  if (!proposal.candidates.empty())
+    return {};
+  return proposal.refusals.empty() ? "no reason" : proposal.refusals[0].reason;
+}
+
+PluginSet loadPlugin(const std::string &name, const std::string &vendorPath) {
+  PluginSet::Options options;
+  options.folders = {std::string(DOVETAIL_BINARY_DIR) + "/lib/dovetail"};
+  options.vendorPath = vendorPath;
+  options.only = {name};
+  return PluginSet::load(options);
+}
+
+} // namespace dovetail::test
