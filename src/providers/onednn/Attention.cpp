@@ -90,12 +90,11 @@ bool makeAttention(Maker &maker) {
   const Desc scores =
       Desc::strided(library, dnnl_f32, scoreDims, providers::denseStrides(scoreDims));
   Attempt attempt{"composed", "f32", {}, {}, {}};
-  auto addStage = [&](dnnl_status_t status, dnnl_primitive_desc_t made,
-                      std::vector<Argument> arguments) {
+  dnnl_primitive_desc_t made = nullptr;
+  auto addStage = [&](dnnl_status_t status, std::vector<Argument> arguments) {
     if (status == dnnl_success)
       attempt.stages.push_back({PrimitiveDesc(library, made), std::move(arguments)});
   };
-  dnnl_primitive_desc_t made = nullptr;
   const Desc from = maker.plain(*q), right = maker.plain(*k), value = maker.plain(*v),
              to = maker.plain(*result);
   std::vector<Argument> first{
@@ -106,14 +105,14 @@ bool makeAttention(Maker &maker) {
                    bare = maker.attributes({}, Style::RowMajor, second);
   addStage(library.matmul_primitive_desc_create(&made, library.engine, from.get(), right.get(),
                                                 nullptr, scores.get(), scaled.get()),
-           made, std::move(first));
+           std::move(first));
   addStage(library.softmax_forward_primitive_desc_create(
                &made, library.engine, dnnl_forward_inference, dnnl_softmax_accurate, scores.get(),
                scores.get(), static_cast<int>(scoreDims.size()) - 1, bare.get()),
-           made, std::move(second));
+           std::move(second));
   addStage(library.matmul_primitive_desc_create(&made, library.engine, scores.get(), value.get(),
                                                 nullptr, to.get(), bare.get()),
-           made, std::move(third));
+           std::move(third));
   if (attempt.stages.size() == 3)
     maker.offer(std::move(attempt));
   return true;
