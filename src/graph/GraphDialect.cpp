@@ -219,8 +219,11 @@ Operation *createOp(OpBuilder &builder, Location loc, StringRef name, ValueRange
   OperationState state(loc, ("dvt." + name).str(), operands, results, attributes);
   const OpInfo *info = findOp(name);
   assert(info && "no such op in the table");
+  // Paddings are resolved into pads, so auto_pad has no place in a graph unless it was given.
   for (const OpAttribute &attribute : info->attributes)
-    if (Attribute value = defaultAttribute(builder.getContext(), attribute))
+    if (Attribute value = attribute.name == "auto_pad"
+                              ? Attribute()
+                              : defaultAttribute(builder.getContext(), attribute))
       if (!state.attributes.get(attribute.name))
         state.addAttribute(attribute.name, value);
   return builder.create(state);
