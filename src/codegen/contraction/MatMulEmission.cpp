@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Emits matrix products as scheduled: where the right side is packed at every run, a phase that does so, then a phase
+// whose tasks each compute a block of rows of one panel of columns.
+#include "codegen/contraction/TileEmission.h"
+
+#include "codegen/Families.h"
+
+namespace dovetail::codegen {
+namespace {
+
+class MatMulEmitter {
+public:
+  MatMulEmitter(Emitter &e, const MatMul &m, const MatMulPlan &plan) : e(e), m(m), plan(plan) {
+    lanes = e.lanes();
+    width = int64_t(plan.tile.vectors) * lanes;
+    rows = emitProduct(e, m.rows);
+    depth = e.extentOf(m.depth);
+    columns = e.extentOf(m.columns);
+    panels = e.ceilDiv(columns, width);
+    blocks = e.ceilDiv(rows, plan.blockRows);
+  }
+
+  Value taskCount() { return e.mul(emitProduct(e, m.batches()), e.mul(panels, blocks)); }
+
+  Value packCount() {
+    Value copies = m.oneRight() ? e.index(1) : emitProduct(e, m.batches());
+    return e.mul(copies, panels);
+  }
+
+  void packTasks(Value begin, Value end) {
+    e.loop(begin, end, 1, [&](Value task) {
+      Value batch = e.div(task, panels), panel = e.rem(task, panels);
+      Value from = sideOffset(m.right, batchIndex(batch));
+      Value to = e.mul(task, e.mul(depth, width));
+      Value column = e.mul(panel, width);
+      if (!m.right.depth.is(1) || m.right.row.is(1))
+        packRows(from, column, to);
+      else
+        packColumns(from, column, to);
+    });
+  }
+
+  void computeTasks(Value begin, Value end) {
+    e.loop(begin, end, 1, [&](Value task) {
+      Value batch = e.div(task, e.mul(panels, blocks)), rest = e.rem(task, e.mul(panels, blocks));
+      Value panel = plan.panelsOutside ? e.div(rest, blocks) : e.rem(rest, panels);
+      Value block = plan.panelsOutside ? e.rem(rest, blocks) : e.div(rest, panels);
+      Value from = e.mul(block, plan.blockRows);
+      Value to = e.minimum(e.add(from, plan.blockRows), rows);
+      unsigned vectors = plan.tile.vectors, narrow = lastVectors();
+      if (!narrow)
+        return panelTask(batch, panel, from, to, vectors);
+      e.ifElse(
+          e.lt(panel, e.sub(panels, 1)),
+          [&] {
+            panelTask(batch, panel, from, to, vectors);
+            return Values();
+          },
+          [&] {
+            panelTask(batch, e.sub(panels, 1), from, to, narrow);
+            return Values();
+          });
+    });
+  }
+
+private:
+  /// Vectors of the last panel where it is known to be narrower than the others, else 0.
+  unsigned lastVectors() const {
+    if (!isStaticExtent(m.columns))
+      return 0;
+    return unsigned((m.columns.value + lanes - 1) / lanes % plan.tile.vectors);
+  }
+
+  Values batchIndex(Value batch) {
+    Values index(m.batchDimensions.size());
+    for (unsigned i = index.size(); i-- > 0;) {
+      Value extent = e.extentOf(m.fusion.extents[m.batchDimensions[i]]);
+      index[i] = i ? e.rem(batch, extent) : batch;
+      batch = e.div(batch, extent);
+    }
+    return index;
+  }
+
+  Value sideOffset(const MatMul::Side &side, const Values &index) {
+    Value offset = e.index(0);
+    for (unsigned i = 0; i < index.size(); ++i)
+      if (!side.batch[i].is(0))
+        offset = e.add(offset, e.mul(index[i], emitProduct(e, side.batch[i])));
+    return offset;
+  }
+
+  void packRows(Value from, Value column, Value to) {
+    Value right = e.advance(e.pointerOf(m.right.value), from, 4);
+    Value depthStride = emitProduct(e, m.right.depth), columnStride = emitProduct(e, m.right.row);
+    Values masks = emitTailMasks(e, e.sub(columns, column), plan.tile.vectors);
+    e.loop(e.index(0), depth, 1, [&](Value k) {
+      for (unsigned v = 0; v < plan.tile.vectors; ++v) {
+        Value first = e.add(column, int64_t(v) * lanes);
+        Value at = e.add(e.mul(k, depthStride), e.mul(first, columnStride)), vector;
+        if (m.right.row.is(1))
+          vector = e.loadVector(DVT_F32, right, at, lanes, masks[v]);
+        else
+          vector = e.gather(DVT_F32, right, e.add(e.mul(e.iota(lanes, e.i64Type()), columnStride), at),
+                            masks[v] ? masks[v] : e.tailMask(e.index(lanes)));
+        e.storeVector(DVT_F32, vector, e.workspace(), e.add(to, e.add(e.mul(k, width), int64_t(v) * lanes)));
+      }
+    });
+  }
+
+  /// The right side lies transposed: squares of lanes x lanes are turned in registers.
+  void packColumns(Value from, Value column, Value to) {
+    Value right = e.advance(e.pointerOf(m.right.value), from, 4), columnStride = emitProduct(e, m.right.row);
+    e.loop(e.index(0), e.index(plan.tile.vectors), 1, [&](Value v) {
+      Value first = e.add(column, e.mul(v, lanes));
+      e.vectorLoop(e.index(0), depth, lanes, 1, [&](Value k, Value mask) {
+        Values square;
+        for (unsigned lane = 0; lane < lanes; ++lane) {
+          // Columns past the end repeat the last one; what they give is never stored to an output.
+          Value wanted = e.maximum(e.minimum(e.add(first, lane), e.sub(columns, 1)), 0);
+          square.push_back(
+              e.loadVector(DVT_F32, right, e.add(e.mul(wanted, columnStride), k), lanes, mask));
+        }
+        square = e.transpose(square);
+        Value count = mask ? e.sub(depth, k) : e.index(lanes);
+        for (unsigned lane = 0; lane < lanes; ++lane)
+          e.ifTrue(e.lt(e.index(lane), count), [&] {
+            Value place = e.add(e.mul(e.add(k, lane), width), e.mul(v, lanes));
+            e.storeVector(DVT_F32, square[lane], e.workspace(), e.add(to, place));
+          });
+      });
+    });
+  }
+
+  void panelTask(Value batch, Value panel, Value from, Value to, unsigned vectors) {
+    Values index = batchIndex(batch);
+    Value column = e.mul(panel, width);
+    TileOperands operands;
+    operands.left = e.advance(e.pointerOf(m.left.value), sideOffset(m.left, index), 4);
+    Value rightStride = e.index(int64_t(vectors) * lanes);
+    Values masks = emitTailMasks(e, e.sub(columns, column), vectors);
+    if (isStaticExtent(m.columns) && m.columns.value % lanes == 0)
+      masks.assign(vectors, Value());
+    else if (isStaticExtent(m.columns)) // only the very last vector can be cut
+      for (unsigned v = 0; v + 1 < vectors; ++v)
+        masks[v] = {};
+    switch (plan.right) {
+    case MatMulPlan::Right::Packed:
+      operands.right = e.advance(e.pointerOf(m.right.value), e.mul(column, depth), 4);
+      break;
+    case MatMulPlan::Right::PackedOnRun: {
+      Value copy = m.oneRight() ? panel : e.add(e.mul(batch, panels), panel);
+      operands.right = e.advance(e.workspace(), e.mul(copy, e.mul(depth, width)), 4);
+      rightStride = e.index(width);
+      break;
+    }
+    case MatMulPlan::Right::Direct:
+      operands.right = e.advance(e.pointerOf(m.right.value), e.add(sideOffset(m.right, index), column), 4);
+      operands.rightMasks = masks;
+      rightStride = emitProduct(e, m.right.depth);
+      break;
+    }
+    Value leftRow = emitProduct(e, m.left.row);
+    TileNest nest;
+    nest.loops = {{depth, emitProduct(e, m.left.depth), rightStride}};
+
+    auto tile = [&](Value first, unsigned rowCount) {
+      TileOperands placed = operands;
+      placed.left = e.advance(operands.left, e.mul(first, leftRow), 4);
+      for (unsigned r = 0; r < rowCount; ++r)
+        placed.rowOffsets.push_back(e.mul(leftRow, int64_t(r)));
+      Values sums = emitTile(e, vectors, placed, nest);
+      for (unsigned i = 0; i < sums.size(); ++i)
+        e.storeVector(DVT_F32, sums[i], e.workerScratch(), e.index(int64_t(i) * lanes));
+    };
+    TileFinish finish(e, m.fusion, finishLayouts());
+    e.loop(from, to, plan.tile.rows, [&](Value first) {
+      Value count = e.minimum(e.sub(to, first), plan.tile.rows);
+      emitForRows(count, plan.tile.rows, [&](unsigned rowCount) { tile(first, rowCount); });
+      e.loop(e.index(0), count, 1, [&](Value r) {
+        Values sums;
+        for (unsigned v = 0; v < vectors; ++v)
+          sums.push_back(e.loadVector(DVT_F32, e.workerScratch(),
+                                      e.add(e.mul(r, int64_t(vectors) * lanes), int64_t(v) * lanes), lanes));
+        finish.emit(outputIndex(index, e.add(first, r), column), sums, masks);
+      });
+    });
+  }
+
+  /// Calls `body` for each number of rows that a tile can have, under the condition that it has it.
+  void emitForRows(Value count, unsigned most, llvm::function_ref<void(unsigned)> body) {
+    if (m.rows.isStatic()) {
+      unsigned last = unsigned(m.rows.constant % most);
+      if (!last)
+        return body(most);
+      if (m.rows.constant < most)
+        return body(last);
+      e.ifElse(
+          e.eq(count, e.index(most)),
+          [&] {
+            body(most);
+            return Values();
+          },
+          [&] {
+            body(last);
+            return Values();
+          });
+      return;
+    }
+    if (most == 1)
+      return body(1);
+    e.ifElse(
+        e.eq(count, e.index(most)),
+        [&] {
+          body(most);
+          return Values();
+        },
+        [&] {
+          emitForRows(count, most - 1, body);
+          return Values();
+        });
+  }
+
+  bool rowsCollapse() const {
+    unsigned first = m.rowDimensions.front(), last = m.rowDimensions.back();
+    auto collapses = [&](const Access &access) { return access.collapses(first, last, m.fusion.extents); };
+    return llvm::all_of(m.leaves, collapses) && (!m.addend || collapses(m.addend->access));
+  }
+
+  Values outputIndex(const Values &batch, Value row, Value column) {
+    Values index(m.fusion.extents.size(), e.index(0));
+    for (unsigned i = 0; i < batch.size(); ++i)
+      index[m.batchDimensions[i]] = batch[i];
+    if (!m.rowDimensions.empty()) {
+      if (rowsCollapse()) {
+        index[m.rowDimensions.back()] = row;
+      } else {
+        for (unsigned i = m.rowDimensions.size(); i-- > 0;) {
+          Value extent = e.extentOf(m.fusion.extents[m.rowDimensions[i]]);
+          index[m.rowDimensions[i]] = i ? e.rem(row, extent) : row;
+          row = e.div(row, extent);
+        }
+      }
+    }
+    if (m.columnDimension >= 0)
+      index[unsigned(m.columnDimension)] = column;
+    return index;
+  }
+
+  TileFinish::Layouts finishLayouts() const {
+    TileFinish::Layouts layouts;
+    layouts.leaves = m.leaves;
+    layouts.outputs.assign(e.problem.problem().output_count, m.output);
+    layouts.addend = m.addend;
+    layouts.scale = m.scale;
+    layouts.column = m.columnDimension;
+    return layouts;
+  }
+
+  Emitter &e;
+  const MatMul &m;
+  const MatMulPlan &plan;
+  int64_t lanes, width;
+  Value rows, depth, columns, panels, blocks;
+};
+
+} // namespace
+
+Status emitMatMulKernel(const ProblemReader &problem, const Machine &, const Schedule &schedule,
+                        KernelModule &module) {
+  auto found = MatMul::find(problem);
+  if (!found || !*found)
+    return internalError("schedule {} does not fit its problem", schedule.algorithm);
+  const MatMul &m = **found;
+  MatMulPlan plan = MatMulPlan::read(schedule);
+  if (plan.right == MatMulPlan::Right::PackedOnRun)
+    module.addPhase([&](Emitter &e) { return MatMulEmitter(e, m, plan).packCount(); },
+                    [&](Emitter &e, Value begin, Value end) { MatMulEmitter(e, m, plan).packTasks(begin, end); });
+  module.addPhase([&](Emitter &e) { return MatMulEmitter(e, m, plan).taskCount(); },
+                  [&](Emitter &e, Value begin, Value end) { MatMulEmitter(e, m, plan).computeTasks(begin, end); });
+  return Status::success();
+}
+
+} // namespace dovetail::codegen

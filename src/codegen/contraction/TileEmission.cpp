@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See the header.
+#include "codegen/contraction/TileEmission.h"
+
+namespace dovetail::codegen {
+
+Value emitProduct(Emitter &e, const Product &product) {
+  Value value = e.index(product.constant);
+  if (product.constant != 0)
+    for (const dvt_extent &factor : product.factors)
+      value = e.mul(value, e.extentOf(factor));
+  return value;
+}
+
+namespace {
+
+class TileBuilder {
+public:
+  TileBuilder(Emitter &e, unsigned vectors, const TileOperands &operands)
+      : e(e), vectors(vectors), operands(operands) {
+    for (Value offset : operands.rowOffsets) {
+      bool fixed = Emitter::constantIndex(offset).has_value();
+      rowPointers.push_back(fixed ? operands.left : e.advance(operands.left, offset, 4));
+      rowOffsets.push_back(fixed ? offset : e.index(0));
+    }
+  }
+
+  Values nest(const TileNest &nest, size_t level, Value left, Value right, const Values &sums) {
+    if (level == nest.loops.size())
+      return step(left, right, sums);
+    const TileLoop &loop = nest.loops[level];
+    return e.loop(e.index(0), loop.extent, 1, sums, [&](Value i, ValueRange carried) {
+      return this->nest(nest, level + 1, e.add(left, e.mul(i, loop.leftStride)),
+                        e.add(right, e.mul(i, loop.rightStride)), Values(carried));
+    });
+  }
+
+private:
+  Values step(Value left, Value right, const Values &sums) {
+    Values next, row;
+    Value rightPointer = e.advance(operands.right, right, 4);
+    for (unsigned v = 0; v < vectors; ++v) {
+      Value mask = operands.rightMasks.empty() ? Value() : operands.rightMasks[v];
+      row.push_back(e.loadVector(DVT_F32, rightPointer, e.index(int64_t(v) * e.lanes()), e.lanes(), mask));
+    }
+    Value shared = e.advance(operands.left, left, 4);
+    for (unsigned r = 0; r < rowPointers.size(); ++r) {
+      bool isShared = rowPointers[r] == operands.left;
+      Value pointer = isShared ? shared : e.advance(rowPointers[r], left, 4);
+      Value element = e.loadSplat(DVT_F32, pointer, rowOffsets[r], e.lanes());
+      for (unsigned v = 0; v < vectors; ++v)
+        next.push_back(e.fma(element, row[v], sums[r * vectors + v]));
+    }
+    return next;
+  }
+
+  Emitter &e;
+  unsigned vectors;
+  const TileOperands &operands;
+  Values rowPointers, rowOffsets;
+};
+
+} // namespace
+
+Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands, llvm::ArrayRef<TileNest> nests) {
+  TileBuilder builder(e, vectors, operands);
+  Values sums(operands.rowOffsets.size() * vectors, e.constant(e.f32Vector(), 0));
+  for (const TileNest &nest : nests)
+    sums = builder.nest(nest, 0, nest.leftOffset ? nest.leftOffset : e.index(0),
+                        nest.rightOffset ? nest.rightOffset : e.index(0), sums);
+  return sums;
+}
+
+Values emitTailMasks(Emitter &e, Value remaining, unsigned vectors) {
+  Values masks;
+  for (unsigned v = 0; v < vectors; ++v) {
+    Value left = e.sub(remaining, int64_t(v) * e.lanes());
+    std::optional<int64_t> known = Emitter::constantIndex(left);
+    masks.push_back(known && *known >= int64_t(e.lanes()) ? Value() : e.tailMask(left));
+  }
+  return masks;
+}
+
+TileFinish::TileFinish(Emitter &e, const Fusion &fusion, Layouts layouts)
+    : e(e), fusion(fusion), layouts(std::move(layouts)) {}
+
+Value TileFinish::rowOffset(const Access &access, llvm::ArrayRef<Value> index) {
+  Value offset = e.index(0);
+  for (unsigned d = 0; d < index.size(); ++d) {
+    if (int(d) == layouts.column || access.isBroadcast(d))
+      continue;
+    Value position = index[d];
+    if (int(d) == access.blockedDimension) {
+      offset = e.add(offset, e.mul(e.div(position, access.block), emitProduct(e, access.blockStride)));
+      position = e.rem(position, access.block);
+    }
+    offset = e.add(offset, e.mul(position, emitProduct(e, access.strides[d])));
+  }
+  return offset;
+}
+
+Value TileFinish::columnOffset(const Access &access, Value column) {
+  const Product &stride = access.strides[layouts.column];
+  if (access.blockedDimension != layouts.column)
+    return e.mul(column, emitProduct(e, stride));
+  return e.add(e.mul(e.div(column, access.block), emitProduct(e, access.blockStride)), e.rem(column, access.block));
+}
+
+Value TileFinish::load(uint32_t value, const Access &access, Value rowOffset, Value column, Value mask) {
+  dvt_type type = e.problem.value(value).type;
+  Value pointer = e.pointerOf(value);
+  if (layouts.column < 0 || access.isBroadcast(layouts.column))
+    return e.loadSplat(type, pointer, rowOffset, e.lanes());
+  Value offset = e.add(rowOffset, columnOffset(access, column));
+  const Product &stride = access.strides[layouts.column];
+  if (stride.is(1))
+    return e.loadVector(type, pointer, offset, e.lanes(), mask);
+  Value steps = e.mul(e.iota(e.lanes(), e.i64Type()), emitProduct(e, stride));
+  return e.gather(type, pointer, e.add(steps, offset), mask);
+}
+
+void TileFinish::store(uint32_t value, const Access &access, Value rowOffset, Value column, Value vector, Value mask) {
+  dvt_type type = e.problem.value(value).type;
+  Value pointer = e.pointerOf(value);
+  if (layouts.column < 0)
+    return e.storeVector(type, vector, pointer, rowOffset, mask);
+  Value offset = e.add(rowOffset, columnOffset(access, column));
+  const Product &stride = access.strides[layouts.column];
+  if (access.blockedDimension == layouts.column && mask) {
+    // The padding of a blocked tensor is there and is zero.
+    vector = e.select(mask, vector, e.constant(vector.getType(), 0));
+    mask = {};
+  }
+  if (stride.is(1))
+    return e.storeVector(type, vector, pointer, offset, mask);
+  Value steps = e.mul(e.iota(e.lanes(), e.i64Type()), emitProduct(e, stride));
+  e.scatter(type, vector, pointer, e.add(steps, offset), mask);
+}
+
+void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks) {
+  const dvt_problem &problem = e.problem.problem();
+  Values leafRows, outputRows;
+  for (const Access &leaf : layouts.leaves)
+    leafRows.push_back(rowOffset(leaf, index));
+  for (const Access &output : layouts.outputs)
+    outputRows.push_back(rowOffset(output, index));
+  Value addendRow;
+  if (layouts.addend)
+    addendRow = rowOffset(layouts.addend->access, index);
+  for (unsigned v = 0; v < sums.size(); ++v) {
+    Value column = layouts.column < 0 ? e.index(0) : e.add(index[layouts.column], int64_t(v) * e.lanes());
+    Value sum = sums[v];
+    if (layouts.scale != 1)
+      sum = e.mul(sum, e.f32(layouts.scale));
+    if (layouts.addend) {
+      Value term = load(layouts.addend->value, layouts.addend->access, addendRow, column, masks[v]);
+      sum = layouts.addend->scale == 1 ? e.add(sum, term) : e.fma(term, e.f32(layouts.addend->scale), sum);
+    }
+    ValueMap values;
+    values[fusion.result] = sum;
+    for (unsigned i = 0; i < fusion.leaves.size(); ++i)
+      values[fusion.leaves[i]] = load(fusion.leaves[i], layouts.leaves[i], leafRows[i], column, masks[v]);
+    emitPointwiseOps(e, fusion.followers, e.lanes(), values);
+    for (unsigned i = 0; i < problem.output_count; ++i)
+      store(problem.outputs[i], layouts.outputs[i], outputRows[i], column, values[problem.outputs[i]], masks[v]);
+  }
+}
+
+} // namespace dovetail::codegen

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inner part of every contraction: sums over nested loops of (broadcast element of the left side) * (vectors of the
+// right side), held in registers, and the finishing of the sums: scale, addend, element-wise followers, stores. Families
+// describe where the operands lie; nothing here knows what is contracted.
+#pragma once
+
+#include "codegen/PointwiseEmission.h"
+#include "codegen/schedule/contraction/Access.h"
+#include "codegen/schedule/contraction/Fusion.h"
+#include "codegen/schedule/contraction/MatMul.h"
+
+namespace dovetail::codegen {
+
+/// The number as i64, folded where static.
+Value emitProduct(Emitter &e, const Product &product);
+
+/// One loop of a reduction; strides in elements.
+struct TileLoop {
+  Value extent;
+  Value leftStride, rightStride;
+};
+
+/// Loops that are nested, outermost first. Several nests are summed one after the other.
+struct TileNest {
+  llvm::SmallVector<TileLoop> loops;
+  Value leftOffset, rightOffset; ///< of the first element; null is zero
+};
+
+struct TileOperands {
+  Value left, right;        ///< pointers
+  Values rowOffsets;        ///< of each row's first element on the left
+  /// Right vectors are `lanes` apart; where given, their masks (null: whole).
+  Values rightMasks;
+};
+
+/// Sums of rowOffsets.size() x `vectors` outputs, row by row.
+Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands, llvm::ArrayRef<TileNest> nests);
+
+/// Where outputs are finished. A place is given by an index for each dimension of the output, that of `column` being the
+/// first of a vector's columns.
+class TileFinish {
+public:
+  struct Layouts {
+    std::vector<Access> leaves, outputs; ///< as fusion.leaves and problem outputs
+    std::optional<Addend> addend;
+    double scale = 1;
+    int column = -1; ///< dimension of the output; -1: columns are no dimension, there is one of them
+  };
+  TileFinish(Emitter &e, const Fusion &fusion, Layouts layouts);
+
+  /// Finishes a row of vectors that follow one another from index[column] on. A mask is null where all lanes are
+  /// wanted.
+  void emit(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks);
+
+private:
+  struct Reach {
+    Value offset;      ///< of the first element of a row, the column's part left out
+    const Access *access;
+  };
+  Value rowOffset(const Access &access, llvm::ArrayRef<Value> index);
+  Value columnOffset(const Access &access, Value column);
+  Value load(uint32_t value, const Access &access, Value rowOffset, Value column, Value mask);
+  void store(uint32_t value, const Access &access, Value rowOffset, Value column, Value vector, Value mask);
+
+  Emitter &e;
+  const Fusion &fusion;
+  Layouts layouts;
+};
+
+/// Masks of `vectors` vectors of which only `remaining` lanes in all are wanted; null for those known to be whole.
+Values emitTailMasks(Emitter &e, Value remaining, unsigned vectors);
+
+} // namespace dovetail::codegen
