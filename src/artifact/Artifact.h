@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans as files. A file is a header, then sections: all kernels, the weights (page-aligned, used
+// where they are mapped, never copied), the table that describes the plan, and what was measured.
+// The digest covers table and kernels; the table holds a digest of each constant, which is checked
+// when the constant is first used. What was measured is outside the digest and may be left out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artifact/Plan.h"
+#include "support/File.h"
+#include "support/Hash.h"
+
+namespace dovetail {
+
+struct ArtifactOptions {
+  bool measured = true; ///< write the reports and timings, too
+};
+
+/// Writes atomically; constants stream from where they are mapped. Refuses a plan that checkPlan
+/// refuses.
+Status writeArtifact(const Plan &plan, const std::string &path,
+                     const ArtifactOptions &options = {});
+
+struct Artifact {
+  Plan plan; ///< constants point into `file`
+  std::shared_ptr<MappedFile> file;
+  std::string digest; ///< of table and kernels, hex
+  std::vector<Digest> constantDigests;
+
+  /// BadInput where the bytes of a constant are not those that were written.
+  Status checkConstant(uint32_t index) const;
+};
+
+/// BadInput with one message for a file that is cut short, altered, of another format version or no
+/// artifact at all. The plan is checked by checkPlan, so that its indices and sizes can be relied
+/// on.
+Expected<Artifact> readArtifact(const std::string &path);
+Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file);
+
+} // namespace dovetail

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// File -> plan. The header, the table and the kernels are checked in full; weights are only
+// located, so that opening a model of many gigabytes reads none of them.
+#include <cstring>
+
+#include "artifact/Artifact.h"
+#include "artifact/ArtifactFormat.h"
+#include "artifact/PlanCheck.h"
+#include "artifact/Table.h"
+
+namespace dovetail {
+
+namespace {
+
+/// Whether `inner` lies in `outerBytes` bytes.
+bool fits(uint64_t offset, uint64_t bytes, uint64_t outerBytes) {
+  return offset <= outerBytes && bytes <= outerBytes - offset;
+}
+
+Expected<ArtifactHeader> readHeader(const MappedFile &file) {
+  const std::string &path = file.path();
+  if (file.size() < sizeof(ArtifactHeader::magic) ||
+      std::memcmp(file.data(), kArtifactMagic.data(), kArtifactMagic.size()) != 0)
+    return badInput("{}: not a compiled model", path);
+  ArtifactHeader header{};
+  std::memcpy(&header, file.data(), std::min<uint64_t>(file.size(), sizeof(header)));
+  if (file.size() < 16)
+    return badInput("{}: cut short, {} bytes are left; compile the model again", path, file.size());
+  if (header.formatVersion != kFormatVersion)
+    return badInput("{}: written in format version {}, this is version {}; compile the model again",
+                    path, header.formatVersion, kFormatVersion);
+  if (file.size() < sizeof(header))
+    return badInput("{}: cut short, {} bytes are left; compile the model again", path, file.size());
+  if (header.headerDigest != digestOf(&header, offsetof(ArtifactHeader, headerDigest)) ||
+      header.sectionCount != SectionCount)
+    return badInput("{}: its header was altered or is damaged; compile the model again", path);
+  if (file.size() < header.fileBytes)
+    return badInput("{}: cut short, {} of {} bytes are left; compile the model again", path,
+                    file.size(), header.fileBytes);
+  for (const ArtifactSection &section : header.sections)
+    if (!fits(section.offset, section.bytes, header.fileBytes) ||
+        section.offset % kSectionAlignment != 0)
+      return badInput("{}: a section lies outside the file; compile the model again", path);
+  return header;
+}
+
+} // namespace
+
+Status Artifact::checkConstant(uint32_t index) const {
+  const PlanConstant &constant = plan.constants[index];
+  if (digestOf(constant.data, constant.bytes) == constantDigests[index])
+    return Status::success();
+  return badInput("{}: the bytes of constant '{}' were altered or are damaged; compile the model "
+                  "again",
+                  file->path(), constant.name);
+}
+
+Expected<Artifact> readArtifact(const std::string &path) {
+  auto file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  return readArtifact(std::move(*file));
+}
+
+Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file) {
+  auto header = readHeader(*file);
+  if (!header)
+    return header.takeError();
+  const std::string &path = file->path();
+  auto at = [&](SectionKind kind) { return file->data() + header->sections[kind].offset; };
+  auto sizeOf = [&](SectionKind kind) { return header->sections[kind].bytes; };
+  auto damaged = [&](const std::string &why) {
+    return badInput("{}: {}; compile the model again", path, why);
+  };
+
+  Hasher planHash;
+  planHash.update(at(TableSection), sizeOf(TableSection));
+  planHash.update(at(KernelSection), sizeOf(KernelSection));
+  if (planHash.digest() != header->planDigest)
+    return damaged("its table or its kernels were altered or are damaged");
+
+  Artifact artifact;
+  artifact.file = file;
+  artifact.digest = hexText(header->planDigest);
+  Plan &plan = artifact.plan;
+  std::vector<StoredBytes> constants, kernels;
+  if (Status status =
+          readPlanTable(at(TableSection), sizeOf(TableSection), plan, constants, kernels);
+      !status)
+    return damaged(status.error().message);
+  uint64_t kernelBytes = 0;
+  for (const StoredBytes &kernel : kernels) {
+    // Kernels do not share bytes, so all together fit, too.
+    if (!fits(kernel.offset, kernel.bytes, sizeOf(KernelSection)) ||
+        (kernelBytes += kernel.bytes) > sizeOf(KernelSection))
+      return damaged("a kernel lies outside its section");
+    const uint8_t *begin = at(KernelSection) + kernel.offset;
+    plan.kernels.emplace_back(begin, begin + kernel.bytes);
+  }
+  for (size_t i = 0; i < constants.size(); ++i) {
+    if (!fits(constants[i].offset, constants[i].bytes, sizeOf(WeightSection)) ||
+        constants[i].offset % 64 != 0)
+      return damaged("a constant lies outside its section");
+    plan.constants[i].data = at(WeightSection) + constants[i].offset;
+    plan.constants[i].owner = file;
+    artifact.constantDigests.push_back(constants[i].digest);
+  }
+  // Figures that were measured are for people: without them the model still runs.
+  if (sizeOf(MeasuredSection) > 0) {
+    Plan measured;
+    if (digestOf(at(MeasuredSection), sizeOf(MeasuredSection)) == header->measuredDigest &&
+        readMeasuredTable(at(MeasuredSection), sizeOf(MeasuredSection), measured)) {
+      plan.reports = std::move(measured.reports);
+      plan.timings = std::move(measured.timings);
+      plan.planningSeconds = measured.planningSeconds;
+    }
+  }
+  if (auto checked = checkPlan(plan); !checked)
+    return damaged("its plan is not sound: " + checked.error().message);
+  return artifact;
+}
+
+} // namespace dovetail

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lifetimes from the order of steps, then one call of assignBuffers.
+#include "artifact/BlockMemory.h"
+
+#include <algorithm>
+
+#include "artifact/BufferAssignment.h"
+
+namespace dovetail {
+
+namespace {
+constexpr int64_t kMostElements = int64_t(1) << 46;
+} // namespace
+
+std::optional<uint64_t> checkedBytes(dvt_type type, const std::vector<int64_t> &extents,
+                                     const Layout &layout) {
+  std::vector<int64_t> block = layout.blockOf(extents.size());
+  int64_t count = 1;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    int64_t padded;
+    if (extents[d] < 0 || __builtin_add_overflow(extents[d], block[d] - 1, &padded) ||
+        __builtin_mul_overflow(count, padded / block[d] * block[d], &count))
+      return std::nullopt;
+  }
+  if (count > kMostElements)
+    return std::nullopt;
+  return bytesOf(type, count);
+}
+
+std::vector<uint32_t> aliasRoots(const PlanBlock &block) {
+  std::vector<uint32_t> roots(block.values.size());
+  for (uint32_t i = 0; i < roots.size(); ++i) {
+    uint32_t root = i;
+    while (block.values[root].storage == Storage::Alias)
+      root = block.values[root].index;
+    roots[i] = root;
+  }
+  return roots;
+}
+
+std::vector<Lifetime> arenaLifetimes(const PlanBlock &block) {
+  std::vector<uint32_t> roots = aliasRoots(block);
+  std::vector<Lifetime> lives(block.values.size());
+  auto touch = [&](uint32_t value, uint32_t step) {
+    uint32_t root = roots[value];
+    if (block.values[root].storage != Storage::Arena)
+      return;
+    Lifetime &life = lives[root];
+    if (life.first > life.last)
+      life = {step, step};
+    life.last = std::max(life.last, step);
+  };
+  for (uint32_t s = 0; s < block.steps.size(); ++s) {
+    for (uint32_t value : block.steps[s].inputs)
+      if (value != kNoValue)
+        touch(value, s);
+    for (uint32_t value : block.steps[s].outputs)
+      if (value != kNoValue)
+        touch(value, s);
+  }
+  for (uint32_t value : block.outputs)
+    touch(value, block.steps.size());
+  return lives;
+}
+
+BlockPlacement placeBlock(const PlanBlock &block, const std::vector<uint64_t> &valueBytes,
+                          const std::vector<uint64_t> &workspaceBytes) {
+  std::vector<Lifetime> lives = arenaLifetimes(block);
+  std::vector<BufferRequest> requests;
+  std::vector<uint64_t *> targets;
+  BlockPlacement placement;
+  placement.valueOffsets.assign(block.values.size(), 0);
+  placement.workspaceOffsets.assign(block.steps.size(), 0);
+  for (uint32_t v = 0; v < block.values.size(); ++v)
+    if (lives[v].first <= lives[v].last && valueBytes[v] > 0) {
+      requests.push_back({valueBytes[v], lives[v].first, lives[v].last});
+      targets.push_back(&placement.valueOffsets[v]);
+    }
+  for (uint32_t s = 0; s < block.steps.size(); ++s)
+    if (workspaceBytes[s] > 0) {
+      requests.push_back({workspaceBytes[s], s, s});
+      targets.push_back(&placement.workspaceOffsets[s]);
+    }
+  BufferAssignment assignment = assignBuffers(requests);
+  for (size_t i = 0; i < requests.size(); ++i)
+    *targets[i] = assignment.offsets[i];
+  placement.arenaBytes = assignment.arenaBytes;
+  return placement;
+}
+
+uint64_t physicalBytes(const PlanValue &value) {
+  std::vector<int64_t> extents;
+  for (const Extent &extent : value.extents) {
+    if (!extent.isStatic())
+      return 0;
+    extents.push_back(extent.value());
+  }
+  auto layout = Layout::parse(value.layout);
+  return layout ? bytesOf(value.type, layout->physicalElements(extents)) : 0;
+}
+
+void placeStaticBlock(PlanBlock &block) {
+  std::vector<uint64_t> sizes, workspaces;
+  for (PlanValue &value : block.values)
+    sizes.push_back(value.bytes = physicalBytes(value));
+  for (const PlanStep &step : block.steps)
+    workspaces.push_back(step.workspaceBytes);
+  BlockPlacement placement = placeBlock(block, sizes, workspaces);
+  for (size_t v = 0; v < block.values.size(); ++v)
+    block.values[v].offset = placement.valueOffsets[v];
+  for (size_t s = 0; s < block.steps.size(); ++s)
+    block.steps[s].workspaceOffset = placement.workspaceOffsets[s];
+  block.arenaBytes = placement.arenaBytes;
+}
+
+} // namespace dovetail

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks a plan part by part: constants, values and their storage, steps against their problems,
+// memory, symbols.
+#include "artifact/PlanCheck.h"
+
+#include <algorithm>
+#include <set>
+
+#include "artifact/BlockMemory.h"
+
+namespace dovetail {
+
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t(1) << 46;
+
+class PlanCheck {
+public:
+  explicit PlanCheck(const Plan &plan) : plan(plan) {}
+  Expected<std::vector<Problem>> run();
+
+private:
+  Status constants();
+  Status block(const PlanBlock &block);
+  Status value(const PlanBlock &block, uint32_t number);
+  Status aliases(const PlanBlock &block);
+  Status step(const PlanBlock &block, const PlanStep &step);
+  Status kernelStep(const PlanBlock &block, const PlanStep &step);
+  Status choice(const PlanStep &step, const KernelChoice &choice, const Problem &problem);
+  Status memory(const PlanBlock &block);
+  Status symbols();
+
+  const Plan &plan;
+  std::vector<Problem> problems;
+};
+
+bool isStatic(const std::vector<Extent> &extents) {
+  return std::all_of(extents.begin(), extents.end(), [](const Extent &e) { return e.isStatic(); });
+}
+
+std::vector<int64_t> numbers(const std::vector<Extent> &extents) {
+  std::vector<int64_t> out;
+  for (const Extent &extent : extents)
+    out.push_back(extent.value());
+  return out;
+}
+
+Status PlanCheck::constants() {
+  for (const PlanConstant &constant : plan.constants) {
+    auto bytes = checkedBytes(constant.type, constant.extents, Layout());
+    if (!typeName(constant.type) || !bytes || *bytes != constant.bytes)
+      return badInput("constant '{}' has {} bytes, which is not what its type and extents need",
+                      constant.name, constant.bytes);
+    if (constant.bytes > 0 && !constant.data)
+      return badInput("constant '{}' has no data", constant.name);
+  }
+  return Status::success();
+}
+
+Status PlanCheck::value(const PlanBlock &block, uint32_t number) {
+  const PlanValue &v = block.values[number];
+  auto bad = [&](std::string why) { return badInput("value {} '{}': {}", number, v.name, why); };
+  if (!typeName(v.type))
+    return bad("unknown element type");
+  auto layout = Layout::parse(v.layout);
+  if (!layout)
+    return bad(layout.error().message);
+  if (!layout->order.empty() && layout->order.size() != v.extents.size())
+    return bad(fmt::format("layout {} does not fit rank {}", v.layout, v.extents.size()));
+  if (!layout->isRowMajor() && typeBits(v.type) < 8)
+    return bad("has a layout, but elements of less than a byte");
+  for (const Extent &extent : v.extents)
+    if (extent.isStatic() && extent.value() < 0)
+      return bad("negative extent");
+  bool fixed = isStatic(v.extents);
+  std::optional<uint64_t> bytes;
+  if (fixed) {
+    bytes = checkedBytes(v.type, numbers(v.extents), *layout);
+    if (!bytes)
+      return bad("too large");
+  }
+  switch (v.storage) {
+  case Storage::Input:
+  case Storage::Output: {
+    bool input = v.storage == Storage::Input;
+    const auto &border = input ? block.inputs : block.outputs;
+    if (v.index >= border.size() || (input && border[v.index] != number))
+      return bad("is not the model input or output it says it is");
+    if (!layout->isRowMajor())
+      return bad(
+          fmt::format("layout {} at the border of a block, where row-major is needed", v.layout));
+    return Status::success();
+  }
+  case Storage::Constant: {
+    if (v.index >= plan.constants.size())
+      return bad("constant does not exist");
+    const PlanConstant &constant = plan.constants[v.index];
+    bool same = fixed && v.type == constant.type && v.extents.size() == constant.extents.size();
+    for (size_t d = 0; same && d < v.extents.size(); ++d)
+      same = v.extents[d].value() == constant.extents[d];
+    return same ? Status::success() : bad("differs from its constant in type or extents");
+  }
+  case Storage::Arena:
+    if (!fixed || block.arenaBytes == 0) // placed by the runtime
+      return Status::success();
+    if (v.bytes < *bytes || v.offset % 64 != 0 || v.offset > kMostBytes || v.bytes > kMostBytes)
+      return bad("lies wrongly in the arena");
+    if (*bytes > 0 && v.offset + v.bytes > block.arenaBytes)
+      return bad("lies outside the arena");
+    return Status::success();
+  case Storage::Alias: {
+    if (v.index >= block.values.size())
+      return bad("shows a value that does not exist");
+    const PlanValue &shown = block.values[v.index];
+    auto other = Layout::parse(shown.layout);
+    if (fixed && other && isStatic(shown.extents) &&
+        checkedBytes(shown.type, numbers(shown.extents), *other) != bytes)
+      return bad("shows a value of another size");
+    return Status::success();
+  }
+  case Storage::Dynamic:
+    return Status::success();
+  }
+  return bad("unknown storage");
+}
+
+Status PlanCheck::aliases(const PlanBlock &block) {
+  for (uint32_t i = 0; i < block.values.size(); ++i) {
+    size_t length = 0;
+    for (uint32_t root = i; block.values[root].storage == Storage::Alias;
+         root = block.values[root].index)
+      if (++length > block.values.size())
+        return badInput("value {} '{}': its chain of views has no end", i, block.values[i].name);
+  }
+  return Status::success();
+}
+
+Status PlanCheck::choice(const PlanStep &step, const KernelChoice &choice, const Problem &problem) {
+  const Candidate &c = choice.candidate;
+  auto bad = [&](std::string why) {
+    return badInput("step '{}': {}: {}", step.label, c.label(), why);
+  };
+  if (c.inputLayouts.size() != problem.inputs.size() ||
+      c.outputLayouts.size() != problem.outputs.size())
+    return bad("does not have a layout for each operand");
+  if (choice.kernel < -1 || choice.kernel >= int64_t(plan.kernels.size()))
+    return bad("its kernel does not exist");
+  if (unsigned(c.packing) > DVT_PACKING_AT_LOAD || unsigned(c.threading) > DVT_THREADING_OPENMP)
+    return bad("unknown packing or threading");
+  auto check = [&](const std::vector<std::string> &layouts,
+                   const std::vector<uint32_t> &values) -> Status {
+    for (size_t i = 0; i < layouts.size(); ++i) {
+      auto layout = Layout::parse(layouts[i]);
+      const ProblemValue &value = problem.values[values[i]];
+      if (!layout)
+        return bad(layout.error().message);
+      if (!layout->order.empty() &&
+          (layout->order.size() != value.extents.size() || typeBits(value.type) < 8))
+        return bad(fmt::format("layout {} does not fit operand {}", layouts[i], i));
+    }
+    return Status::success();
+  };
+  if (Status status = check(c.inputLayouts, problem.inputs); !status)
+    return status;
+  return check(c.outputLayouts, problem.outputs);
+}
+
+Status PlanCheck::kernelStep(const PlanBlock &block, const PlanStep &step) {
+  auto bad = [&](std::string why) { return badInput("step '{}': {}", step.label, why); };
+  if (step.problem >= problems.size())
+    return bad("its problem does not exist");
+  const Problem &problem = problems[step.problem];
+  if (step.inputs.size() != problem.inputs.size() || step.outputs.size() != problem.outputs.size())
+    return bad("does not have a value for each operand of its problem");
+  auto check = [&](uint32_t number, uint32_t operand) -> Status {
+    if (number == kNoValue)
+      return bad("lacks an operand");
+    const PlanValue &value = block.values[number];
+    const ProblemValue &expected = problem.values[operand];
+    if (value.type != expected.type || value.extents.size() != expected.extents.size())
+      return bad(fmt::format("value {} differs from its problem in type or rank", number));
+    for (size_t d = 0; d < value.extents.size(); ++d)
+      if (value.extents[d].isStatic() && expected.extents[d].isStatic() &&
+          value.extents[d] != expected.extents[d])
+        return bad(fmt::format("value {} differs from its problem in extent {}", number, d));
+    return Status::success();
+  };
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    if (Status status = check(step.inputs[i], problem.inputs[i]); !status)
+      return status;
+  for (size_t i = 0; i < step.outputs.size(); ++i)
+    if (Status status = check(step.outputs[i], problem.outputs[i]); !status)
+      return status;
+  if (step.fallback)
+    if (Status status = choice(step, *step.fallback, problem); !status)
+      return status;
+  if (step.kind == StepKind::LateBound && step.choice.candidate.provider.empty())
+    return Status::success();
+  return choice(step, step.choice, problem);
+}
+
+Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
+  auto bad = [&](std::string why) { return badInput("step '{}': {}", step.label, why); };
+  if (step.workspaceBytes > kMostBytes || step.workspaceOffset > kMostBytes ||
+      step.workspaceOffset % 64 != 0 ||
+      (block.arenaBytes > 0 && step.workspaceBytes > 0 &&
+       step.workspaceOffset + step.workspaceBytes > block.arenaBytes))
+    return bad("its workspace lies outside the arena");
+  auto integers = [&](uint32_t number) {
+    return number != kNoValue &&
+           (block.values[number].type == DVT_I64 || block.values[number].type == DVT_I32);
+  };
+  switch (step.kind) {
+  case StepKind::Kernel:
+  case StepKind::LateBound:
+    return kernelStep(block, step);
+  case StepKind::ShapeData: {
+    if (step.outputs.size() != 1 || !step.inputs.empty() || !integers(step.outputs[0]))
+      return bad("writes extents to something that is not one integer tensor");
+    Extent count = elementCount(block.values[step.outputs[0]].extents);
+    return count == Extent(int64_t(step.data.size())) ? Status::success()
+                                                      : bad("has extents for another size");
+  }
+  case StepKind::Copy: {
+    if (step.inputs.size() != 1 || step.outputs.size() != 1 || step.inputs[0] == kNoValue ||
+        step.outputs[0] == kNoValue)
+      return bad("copies from one to one value");
+    const PlanValue &from = block.values[step.inputs[0]], &to = block.values[step.outputs[0]];
+    return from.type == to.type && from.extents == to.extents && from.layout == to.layout
+               ? Status::success()
+               : bad("copies between different types, extents or layouts");
+  }
+  case StepKind::If:
+  case StepKind::Loop:
+  case StepKind::Scan:
+    for (uint32_t body : step.bodies)
+      if (body == 0 || body >= plan.blocks.size())
+        return bad("its body does not exist");
+    return Status::success();
+  }
+  return bad("unknown kind");
+}
+
+/// Arena buffers of one static block that live at the same time lie apart.
+Status PlanCheck::memory(const PlanBlock &block) {
+  if (block.arenaBytes == 0)
+    return Status::success();
+  struct Piece {
+    uint64_t offset, end;
+    uint32_t first, last;
+  };
+  std::vector<Piece> pieces;
+  std::vector<Lifetime> lives = arenaLifetimes(block);
+  for (uint32_t v = 0; v < block.values.size(); ++v) {
+    const PlanValue &value = block.values[v];
+    if (lives[v].first > lives[v].last)
+      continue;
+    if (!isStatic(value.extents))
+      return Status::success(); // placed by the runtime, all of the block
+    if (value.bytes > 0)
+      pieces.push_back({value.offset, value.offset + value.bytes, lives[v].first, lives[v].last});
+  }
+  for (uint32_t s = 0; s < block.steps.size(); ++s) {
+    const PlanStep &step = block.steps[s];
+    if (step.workspaceBytes > 0)
+      pieces.push_back({step.workspaceOffset, step.workspaceOffset + step.workspaceBytes, s, s});
+  }
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece &a, const Piece &b) { return a.offset < b.offset; });
+  for (size_t i = 0; i < pieces.size(); ++i)
+    for (size_t k = i + 1; k < pieces.size() && pieces[k].offset < pieces[i].end; ++k)
+      if (pieces[i].first <= pieces[k].last && pieces[k].first <= pieces[i].last)
+        return badInput("buffers at {} and {} in the arena overlap during step {}",
+                        pieces[i].offset, pieces[k].offset,
+                        std::max(pieces[i].first, pieces[k].first));
+  return Status::success();
+}
+
+Status PlanCheck::block(const PlanBlock &b) {
+  if (b.arenaBytes > kMostBytes)
+    return badInput("the arena has {} bytes", b.arenaBytes);
+  auto exists = [&](const std::vector<uint32_t> &numbers, bool mayBeAbsent) {
+    return std::all_of(numbers.begin(), numbers.end(), [&](uint32_t number) {
+      return number < b.values.size() || (mayBeAbsent && number == kNoValue);
+    });
+  };
+  if (!exists(b.inputs, false) || !exists(b.outputs, false))
+    return badInput("an input or output of a block does not exist");
+  for (uint32_t v = 0; v < b.values.size(); ++v)
+    if (Status status = value(b, v); !status)
+      return status;
+  if (Status status = aliases(b); !status)
+    return status;
+  for (uint32_t number : b.inputs)
+    if (b.values[number].storage != Storage::Input)
+      return badInput("value {} is an input, but not stored as one", number);
+
+  std::vector<uint32_t> roots = aliasRoots(b);
+  std::vector<bool> written(b.values.size(), false);
+  for (uint32_t v = 0; v < b.values.size(); ++v)
+    written[v] = b.values[v].storage == Storage::Input || b.values[v].storage == Storage::Constant;
+  for (const PlanStep &s : b.steps) {
+    if (!exists(s.inputs, true) || !exists(s.outputs, true))
+      return badInput("step '{}': an operand does not exist", s.label);
+    for (uint32_t number : s.inputs)
+      if (number != kNoValue && !written[roots[number]])
+        return badInput("step '{}' reads value {} before it is written", s.label, number);
+    if (Status status = step(b, s); !status)
+      return status;
+    for (uint32_t number : s.outputs) {
+      if (number == kNoValue)
+        continue;
+      Storage storage = b.values[number].storage;
+      if (storage != Storage::Arena && storage != Storage::Output && storage != Storage::Dynamic)
+        return badInput("step '{}' writes value {}, which is no memory of its own", s.label,
+                        number);
+      if (written[number])
+        return badInput("step '{}' writes value {} again", s.label, number);
+      written[number] = true;
+    }
+  }
+  for (uint32_t number : b.outputs)
+    if (!written[roots[number]])
+      return badInput("output value {} is never written", number);
+  return memory(b);
+}
+
+Status PlanCheck::symbols() {
+  const PlanBlock &main = plan.blocks[0];
+  std::set<std::string> known;
+  for (const SymbolSource &source : plan.symbolSources) {
+    if (source.value >= main.values.size() ||
+        source.axis >= main.values[source.value].extents.size())
+      return badInput("symbol {} comes from a value or axis that does not exist", source.symbol);
+    Storage storage = main.values[source.value].storage;
+    if (storage != Storage::Input && storage != Storage::Dynamic)
+      return badInput("symbol {} comes from a value that is neither an input nor data-dependent",
+                      source.symbol);
+    if (main.values[source.value].extents[source.axis] != Extent::symbol(source.symbol))
+      return badInput("symbol {} does not stand alone where it comes from", source.symbol);
+    known.insert(source.symbol);
+  }
+  for (const PlanValue &value : main.values)
+    for (const Extent &extent : value.extents)
+      if (!extent.isStatic())
+        for (const std::string &name : extent.symbols())
+          if (!known.contains(name))
+            return badInput("value '{}': nothing gives symbol {} a value", value.name, name);
+  return Status::success();
+}
+
+Expected<std::vector<Problem>> PlanCheck::run() {
+  if (plan.blocks.empty())
+    return badInput("plan without a block");
+  if (plan.blocks[0].inputs.size() != plan.inputNames.size() ||
+      plan.blocks[0].outputs.size() != plan.outputNames.size())
+    return badInput("plan with {} inputs and {} outputs, but {} and {} names",
+                    plan.blocks[0].inputs.size(), plan.blocks[0].outputs.size(),
+                    plan.inputNames.size(), plan.outputNames.size());
+  for (const std::string &text : plan.problems) {
+    auto problem = Problem::parse(text);
+    if (!problem)
+      return problem.takeError();
+    problems.push_back(std::move(*problem));
+  }
+  if (Status status = constants(); !status)
+    return status.takeError();
+  for (const PlanBlock &b : plan.blocks)
+    if (Status status = block(b); !status)
+      return status.takeError();
+  if (Status status = symbols(); !status)
+    return status.takeError();
+  return std::move(problems);
+}
+
+} // namespace
+
+Expected<std::vector<Problem>> checkPlan(const Plan &plan) { return PlanCheck(plan).run(); }
+
+} // namespace dovetail

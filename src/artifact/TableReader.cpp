@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FlatBuffers tables -> plan. The verifier has seen the buffer before any field is read; every
+// field may be absent.
+#include <cstring>
+
+#include "artifact/Table.h"
+#include "artifact/artifact_generated.h"
+
+namespace dovetail {
+
+namespace {
+
+namespace fb = flatbuffers;
+
+std::string text(const fb::String *value) { return value ? value->str() : std::string(); }
+
+template <typename T> std::vector<T> numbers(const fb::Vector<T> *values) {
+  return values ? std::vector<T>(values->begin(), values->end()) : std::vector<T>();
+}
+
+std::vector<std::string> texts(const fb::Vector<fb::Offset<fb::String>> *values) {
+  std::vector<std::string> out;
+  for (fb::uoffset_t i = 0; values && i < values->size(); ++i)
+    out.push_back(text(values->Get(i)));
+  return out;
+}
+
+/// Calls `read` for each table of a vector that may be absent; stops at the first failure.
+template <typename T, typename Read>
+Status each(const fb::Vector<fb::Offset<T>> *values, Read read) {
+  for (fb::uoffset_t i = 0; values && i < values->size(); ++i)
+    if (Status status = read(*values->Get(i)); !status)
+      return status;
+  return Status::success();
+}
+
+Status readExtents(const fb::Vector<fb::Offset<fb::String>> *values, std::vector<Extent> &out) {
+  for (fb::uoffset_t i = 0; values && i < values->size(); ++i) {
+    auto extent = Extent::parse(text(values->Get(i)));
+    if (!extent)
+      return extent.takeError();
+    out.push_back(std::move(*extent));
+  }
+  return Status::success();
+}
+
+KernelChoice readChoice(const table::Choice *choice) {
+  KernelChoice out;
+  if (!choice)
+    return out;
+  out.providerVersion = text(choice->provider_version());
+  out.kernel = choice->kernel();
+  if (const table::Candidate *c = choice->candidate()) {
+    Candidate &to = out.candidate;
+    to.provider = text(c->provider());
+    to.algorithm = text(c->algorithm());
+    to.inputLayouts = texts(c->input_layouts());
+    to.outputLayouts = texts(c->output_layouts());
+    to.workspaceBytes = c->workspace_bytes();
+    to.packedBytes = c->packed_bytes();
+    to.packing = dvt_packing(c->packing());
+    to.threading = dvt_threading(c->threading());
+    to.numerics = text(c->numerics());
+    to.deterministic = c->deterministic();
+    to.runtimeExtents = c->runtime_extents();
+    to.estimateMicros = c->estimate_micros();
+    to.registers = c->registers();
+    to.sharedBytes = c->shared_bytes();
+    to.scratchBytes = c->scratch_bytes();
+    to.codeBytes = c->code_bytes();
+  }
+  return out;
+}
+
+Status readValue(const table::Value &v, PlanBlock &block) {
+  PlanValue &to = block.values.emplace_back();
+  to.name = text(v.name());
+  to.type = dvt_type(v.type());
+  to.layout = text(v.layout());
+  to.storage = Storage(v.storage());
+  to.index = v.index();
+  to.offset = v.offset();
+  to.bytes = v.bytes();
+  return readExtents(v.extents(), to.extents);
+}
+
+Status readStep(const table::Step &s, PlanBlock &block) {
+  PlanStep &to = block.steps.emplace_back();
+  to.kind = StepKind(s.kind());
+  to.label = text(s.label());
+  to.problem = s.problem();
+  to.inputs = numbers(s.inputs());
+  to.outputs = numbers(s.outputs());
+  to.choice = readChoice(s.choice());
+  if (s.fallback())
+    to.fallback = readChoice(s.fallback());
+  to.lateProviders = texts(s.late_providers());
+  to.workspaceOffset = s.workspace_offset();
+  to.workspaceBytes = s.workspace_bytes();
+  to.bodies = numbers(s.bodies());
+  to.report = s.report();
+  return readExtents(s.data(), to.data);
+}
+
+Status readBlock(const table::Block &b, Plan &plan) {
+  PlanBlock &to = plan.blocks.emplace_back();
+  to.inputs = numbers(b.inputs());
+  to.outputs = numbers(b.outputs());
+  to.arenaBytes = b.arena_bytes();
+  if (Status status = each(b.values(), [&](const auto &v) { return readValue(v, to); }); !status)
+    return status;
+  return each(b.steps(), [&](const auto &s) { return readStep(s, to); });
+}
+
+Target readTarget(const table::Target *t) {
+  Target out;
+  if (!t)
+    return out;
+  out.device = text(t->device());
+  out.architecture = text(t->architecture());
+  out.features = text(t->features());
+  out.threads = t->threads();
+  out.l1Bytes = t->l1_bytes();
+  out.l2Bytes = t->l2_bytes();
+  out.l3Bytes = t->l3_bytes();
+  return out;
+}
+
+Status readConstant(const table::Constant &c, Plan &plan, std::vector<StoredBytes> &stored) {
+  PlanConstant &to = plan.constants.emplace_back();
+  to.name = text(c.name());
+  to.type = dvt_type(c.type());
+  to.extents = numbers(c.extents());
+  to.bytes = c.bytes();
+  StoredBytes &place = stored.emplace_back();
+  place.offset = c.offset();
+  place.bytes = c.bytes();
+  if (!c.digest())
+    return badInput("constant '{}' has no digest", to.name);
+  uint64_t halves[2] = {c.digest()->high(), c.digest()->low()};
+  std::memcpy(place.digest.data(), halves, sizeof(halves));
+  return Status::success();
+}
+
+/// Bounds depth and number of tables; alignment is that of the mapped file.
+fb::Verifier verifier(const uint8_t *data, uint64_t bytes) {
+  constexpr fb::uoffset_t maxDepth = 16, maxTables = 1 << 24;
+  return fb::Verifier(data, bytes, maxDepth, maxTables);
+}
+
+} // namespace
+
+Status readPlanTable(const uint8_t *data, uint64_t bytes, Plan &plan,
+                     std::vector<StoredBytes> &constants, std::vector<StoredBytes> &kernels) {
+  if (bytes < 8 || bytes > INT32_MAX || !verifier(data, bytes).VerifyBuffer<table::Plan>(nullptr))
+    return badInput("its table is damaged");
+  const table::Plan &p = *fb::GetRoot<table::Plan>(data);
+  plan.model = text(p.model());
+  plan.producer = text(p.producer());
+  plan.target = readTarget(p.target());
+  plan.selection = text(p.selection());
+  plan.inputNames = texts(p.input_names());
+  plan.outputNames = texts(p.output_names());
+  plan.problems = texts(p.problems());
+  Status status = each(p.symbols(), [&](const table::Symbol &s) -> Status {
+    plan.symbols[text(s.name())] = {s.min(), s.max(), s.divisor()};
+    return Status::success();
+  });
+  if (status)
+    status = each(p.symbol_sources(), [&](const table::SymbolSource &s) -> Status {
+      plan.symbolSources.push_back({text(s.symbol()), s.value(), s.axis()});
+      return Status::success();
+    });
+  if (status)
+    status = each(p.constants(),
+                  [&](const table::Constant &c) { return readConstant(c, plan, constants); });
+  if (status)
+    status = each(p.kernels(), [&](const table::Kernel &k) -> Status {
+      kernels.push_back({k.offset(), k.bytes(), {}});
+      return Status::success();
+    });
+  if (status)
+    status = each(p.blocks(), [&](const table::Block &b) { return readBlock(b, plan); });
+  if (status)
+    status = each(p.providers(), [&](const table::Provider &provider) -> Status {
+      plan.providers[text(provider.name())] = text(provider.version());
+      return Status::success();
+    });
+  return status;
+}
+
+Status readMeasuredTable(const uint8_t *data, uint64_t bytes, Plan &plan) {
+  if (bytes < 8 || bytes > INT32_MAX ||
+      !verifier(data, bytes).VerifyBuffer<table::Measured>(nullptr))
+    return badInput("its table of measured figures is damaged");
+  const table::Measured &m = *fb::GetRoot<table::Measured>(data);
+  plan.planningSeconds = m.planning_seconds();
+  Status status = each(m.reports(), [&](const table::Report &r) {
+    RegionReport &to = plan.reports.emplace_back();
+    to.ops = text(r.ops());
+    to.nodes = text(r.nodes());
+    to.problem = r.problem();
+    to.micros = r.micros();
+    to.conversionMicros = r.conversion_micros();
+    to.conversion = r.conversion();
+    return each(r.alternatives(), [&](const table::Alternative &a) -> Status {
+      to.alternatives.push_back(
+          {text(a.label()), a.micros(), a.low(), a.high(), text(a.outcome())});
+      return Status::success();
+    });
+  });
+  if (!status)
+    return status;
+  return each(m.timings(), [&](const table::Timing &t) -> Status {
+    plan.timings.push_back({text(t.name()), t.micros(), t.low(), t.high(), t.chosen()});
+    return Status::success();
+  });
+}
+
+} // namespace dovetail

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loading and looking at models. Plug-ins are loaded once for each combination of folders and stay,
+// as vendor libraries do not survive being closed.
+#include <cstring>
+
+#include "capi/Handles.h"
+
+namespace dovetail {
+
+void setError(dvt_error *error, const std::string &message) {
+  if (!error)
+    return;
+  size_t length = std::min(message.size(), sizeof(error->message) - 1);
+  std::memcpy(error->message, message.data(), length);
+  error->message[length] = 0;
+}
+
+dvt_code codeOf(const Error &error) {
+  switch (error.kind) {
+  case ErrorKind::BadInput:
+    return DVT_BAD_INPUT;
+  case ErrorKind::Unavailable:
+    return DVT_UNAVAILABLE;
+  case ErrorKind::Cancelled:
+    return DVT_CANCELLED;
+  default:
+    return DVT_FAILED;
+  }
+}
+
+namespace {
+
+std::vector<std::string> splitPath(const char *path) {
+  std::vector<std::string> folders;
+  std::string rest = path ? path : "";
+  while (!rest.empty()) {
+    size_t colon = rest.find(':');
+    if (colon != 0)
+      folders.push_back(rest.substr(0, colon));
+    rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
+  }
+  return folders;
+}
+
+/// Plug-ins may log long after the load that brought them in, so they get no call-back of one
+/// model's host.
+std::shared_ptr<const PluginSet> plugins(const dvt_load_options &options) {
+  static std::mutex mutex;
+  static auto *sets = new std::map<std::pair<std::vector<std::string>, std::string>,
+                                   std::shared_ptr<const PluginSet>>();
+  std::lock_guard guard(mutex);
+  ProviderLock lock;
+  PluginSet::Options load;
+  load.folders = splitPath(options.plugin_path);
+  if (load.folders.empty())
+    load.folders.push_back(defaultPluginFolder());
+  load.vendorPath = options.vendor_path ? options.vendor_path : "";
+  auto &set = (*sets)[{load.folders, load.vendorPath}];
+  if (!set)
+    set = std::make_shared<PluginSet>(PluginSet::load(load));
+  return set;
+}
+
+PortText portText(const PlanValue &value) {
+  PortText text;
+  for (const Extent &extent : value.extents) {
+    text.extents.push_back(extent.staticValue().value_or(-1));
+    text.texts.push_back(extent.text());
+  }
+  for (const std::string &extent : text.texts)
+    text.pointers.push_back(extent.c_str());
+  return text;
+}
+
+Status showPort(const std::vector<PortText> &texts, const std::vector<std::string> &names,
+                const std::vector<uint32_t> &numbers, const Plan &plan, uint32_t index,
+                dvt_port *port) {
+  if (!port || index >= texts.size())
+    return badInput("there is no input or output {}: the model has {}", index, texts.size());
+  dvt_port out{};
+  out.type = plan.blocks[0].values[numbers[index]].type;
+  out.name = names[index].c_str();
+  out.rank = texts[index].extents.size();
+  out.extents = texts[index].extents.data();
+  out.extent_texts = texts[index].pointers.data();
+  narrow(out, port);
+  return Status::success();
+}
+
+} // namespace
+} // namespace dovetail
+
+using namespace dovetail;
+
+const char *dvt_version(void) { return DOVETAIL_VERSION; }
+
+dvt_code dvt_model_load(const char *path, const dvt_load_options *given, dvt_model **out,
+                        dvt_error *error) {
+  return atBorder(error, [&]() -> Status {
+    if (!path || !out)
+      return badInput("dvt_model_load: no path, or nowhere to put the model");
+    *out = nullptr;
+    dvt_load_options options = widen(given);
+    ModelOptions load;
+    load.plugins = plugins(options);
+    load.threads = options.threads;
+    load.parallel = options.parallel;
+    load.allocator = {options.memory_context, options.allocate, options.release};
+    load.log = {options.log, options.log_context, LogLevel(options.log_level)};
+    load.checkConstants = options.skip_weight_check == 0;
+    for (const PluginSet::Failure &failure : load.plugins->failures())
+      load.log(LogLevel::Info, "plug-in {}: {}", failure.file, failure.reason);
+    auto model = Model::load(path, load);
+    if (!model)
+      return model.takeError();
+    auto handle = std::make_unique<dvt_model>();
+    handle->model = std::move(*model);
+    const Plan &plan = handle->model->plan();
+    for (uint32_t number : plan.blocks[0].inputs)
+      handle->inputs.push_back(portText(plan.blocks[0].values[number]));
+    for (uint32_t number : plan.blocks[0].outputs)
+      handle->outputs.push_back(portText(plan.blocks[0].values[number]));
+    handle->target = plan.target.text();
+    handle->steps = handle->model->steps();
+    *out = handle.release();
+    return Status::success();
+  });
+}
+
+void dvt_model_release(dvt_model *model) { delete model; }
+
+uint32_t dvt_model_input_count(const dvt_model *model) { return model->inputs.size(); }
+uint32_t dvt_model_output_count(const dvt_model *model) { return model->outputs.size(); }
+
+dvt_code dvt_model_input(const dvt_model *model, uint32_t index, dvt_port *port, dvt_error *error) {
+  return atBorder(error, [&] {
+    const Plan &plan = model->model->plan();
+    return showPort(model->inputs, plan.inputNames, plan.blocks[0].inputs, plan, index, port);
+  });
+}
+
+dvt_code dvt_model_output(const dvt_model *model, uint32_t index, dvt_port *port,
+                          dvt_error *error) {
+  return atBorder(error, [&] {
+    const Plan &plan = model->model->plan();
+    return showPort(model->outputs, plan.outputNames, plan.blocks[0].outputs, plan, index, port);
+  });
+}
+
+const char *dvt_model_digest(const dvt_model *model) { return model->model->digest().c_str(); }
+const char *dvt_model_target(const dvt_model *model) { return model->target.c_str(); }
+uint32_t dvt_model_threads(const dvt_model *model) { return model->model->threads(); }
+uint32_t dvt_model_step_count(const dvt_model *model) { return model->steps.size(); }
+
+dvt_code dvt_model_step(const dvt_model *model, uint32_t index, dvt_step *step, dvt_error *error) {
+  return atBorder(error, [&]() -> Status {
+    if (!step || index >= model->steps.size())
+      return badInput("there is no step {}: the model has {}", index, model->steps.size());
+    const Plan &plan = model->model->plan();
+    const PlanStep &planned = plan.blocks[0].steps[index];
+    const StepState &state = model->steps[index];
+    dvt_step out{};
+    out.label = state.label.c_str();
+    out.problem = state.planned.empty() ? "" : plan.problems[planned.problem].c_str();
+    out.planned = state.planned.c_str();
+    out.running = state.running.c_str();
+    out.note = state.note.c_str();
+    out.micros = planned.report < plan.reports.size() ? plan.reports[planned.report].micros : -1;
+    narrow(out, step);
+    return Status::success();
+  });
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan made concrete for one set of input extents: every extent a number, every buffer placed,
+// and for each step the arguments of its kernel filled in once, so that running it is a walk over a
+// list of calls. Steps that depend on data (extents that another step finds out) stay unbound; the
+// session binds them as it goes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/Model.h"
+
+namespace dovetail {
+
+/// One call. Operands are tensors of the frame.
+struct Action {
+  enum class Kind : uint8_t {
+    Run,     ///< a kernel
+    Reorder, ///< one tensor into another layout, where a substitute kernel wants other layouts than
+             ///< the plan
+    Copy,    ///< bytes of one tensor
+    Write,   ///< extents, as numbers, into a tensor
+    Unbound, ///< bound by the session when it gets there
+  };
+  Kind kind = Kind::Run;
+  uint32_t step = 0; ///< of block 0
+  decltype(dvt_provider_api::run) run = nullptr;
+  dvt_kernel *kernel = nullptr;
+  dvt_run_args args{};
+  uint64_t workspaceOffset = 0;                  ///< in the arena
+  uint64_t bytes = 0;                            ///< Copy
+  const Layout *from = nullptr, *to = nullptr;   ///< Reorder
+  const std::vector<int64_t> *extents = nullptr; ///< Reorder; Write: the numbers
+};
+
+class Frame {
+public:
+  /// `symbols` are those that follow from the inputs' extents.
+  static Expected<std::unique_ptr<Frame>> build(Model &model, const SymbolValues &symbols);
+
+  std::vector<Action> actions;
+  uint64_t arenaBytes = 0;
+  bool hasUnbound = false;
+
+  /// Whether the extents of a value follow from the inputs' alone, and its memory from the plan.
+  bool isBound(uint32_t value) const { return bound[value]; }
+  const std::vector<int64_t> &extents(uint32_t value) const { return valueExtents[value]; }
+  uint64_t bytes(uint32_t value) const { return valueBytes[value]; }
+  /// Memory of a bound value, after place and setBorder.
+  void *data(uint32_t value) const;
+
+  /// Points everything in the arena to where the arena is.
+  void place(uint8_t *arena);
+  /// Points everything that is model input (or output) `index` to its memory.
+  void setInput(uint32_t index, void *data) { setBorder(inputData, inputSlots, index, data); }
+  void setOutput(uint32_t index, void *data) { setBorder(outputData, outputSlots, index, data); }
+
+private:
+  friend class FrameBuilder;
+  struct ArenaSlot {
+    uint32_t tensor;
+    uint64_t offset;
+  };
+  using Slots = std::vector<std::vector<uint32_t>>;
+  void setBorder(std::vector<void *> &known, const Slots &slots, uint32_t index, void *data) {
+    if (known[index] == data)
+      return;
+    known[index] = data;
+    for (uint32_t tensor : slots[index])
+      tensors[tensor].data = data;
+  }
+
+  const PlanBlock *block = nullptr;
+  std::vector<uint32_t> roots;
+  std::vector<bool> bound;
+  std::vector<std::vector<int64_t>> valueExtents;
+  std::vector<uint64_t> valueBytes, valueOffsets;
+  std::vector<const void *> constantData; ///< by value
+  std::vector<dvt_tensor> tensors;        ///< does not move once built
+  std::vector<ArenaSlot> arenaSlots;
+  Slots inputSlots, outputSlots;
+  std::vector<void *> inputData, outputData;
+  uint8_t *arena = nullptr;
+  std::vector<std::unique_ptr<Layout>> layouts;
+  std::vector<std::unique_ptr<std::vector<int64_t>>> numbers;
+  std::vector<std::shared_ptr<PreparedKernel>> kernels; ///< keeps them alive
+};
+
+} // namespace dovetail

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernel runs a step in this process. In order: what the plan prefers, its stored fallback,
+// the same algorithm of another version of the library, and what the providers at hand offer
+// without a compiler, the reference last.
+#include <algorithm>
+#include <cmath>
+
+#include "artifact/BlockMemory.h"
+#include "runtime/Model.h"
+
+namespace dovetail {
+
+namespace {
+constexpr size_t kMostKeys = 4096; ///< remembered before those of kernels that are gone are dropped
+} // namespace
+
+/// One search; collects the reasons why earlier choices fell out.
+struct Model::Search {
+  Model &model;
+  uint32_t index;
+  const PlanStep &step;
+  const Problem &problem;
+  std::string reasons;
+
+  void because(const std::string &reason) { reasons += (reasons.empty() ? "" : "; ") + reason; }
+  const Provider *providerOf(const KernelChoice &choice, bool sameVersion);
+  std::shared_ptr<PreparedKernel> stored(const KernelChoice &choice);
+  std::shared_ptr<PreparedKernel> otherVersion(const KernelChoice &choice);
+  std::shared_ptr<PreparedKernel> offered(const Provider &provider, bool mayConvert);
+  std::shared_ptr<PreparedKernel> prepare(const Provider &provider, const Candidate &candidate,
+                                          int32_t kernel);
+  bool fitsLayouts(const Candidate &candidate) const;
+  std::string key(const Provider &provider, const Candidate &candidate) const;
+};
+
+const Provider *Model::Search::providerOf(const KernelChoice &choice, bool sameVersion) {
+  const Provider *provider = model.options.plugins->find(choice.candidate.provider);
+  if (!provider) {
+    if (sameVersion)
+      because(fmt::format("provider {} is not there", choice.candidate.provider));
+    return nullptr;
+  }
+  if (sameVersion && provider->version() != choice.providerVersion) {
+    because(fmt::format("provider {} has version {} instead of {}", choice.candidate.provider,
+                        provider->version(), choice.providerVersion));
+    return nullptr;
+  }
+  return provider;
+}
+
+/// Problem, candidate and constants: what makes two kernels the same.
+std::string Model::Search::key(const Provider &provider, const Candidate &candidate) const {
+  const PlanBlock &block = model.plan().blocks[0];
+  std::vector<uint32_t> roots = aliasRoots(block);
+  std::string text = fmt::format("{} {} {}", candidate.label(), provider.version(), problem.text());
+  for (uint32_t value : step.inputs)
+    if (value != kNoValue && block.values[roots[value]].storage == Storage::Constant)
+      text += fmt::format(" {}", block.values[roots[value]].index);
+  return text;
+}
+
+std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
+                                                       const Candidate &candidate, int32_t kernel) {
+  if (problem.hasSymbols() && !candidate.runtimeExtents) {
+    because(fmt::format("{} takes no extents at run time", candidate.label()));
+    return nullptr;
+  }
+  std::string identity = key(provider, candidate);
+  if (auto known = model.kernelsByKey[identity].lock())
+    return known;
+  PreparedKernel::Request request{&provider, &model.target, &problem, &candidate, {}};
+  request.threads = model.target.threads;
+  request.parallel = model.parallelFor;
+  if (kernel >= 0) {
+    const std::vector<uint8_t> &bytes = model.plan().kernels[kernel];
+    request.kernel = bytes.data();
+    request.kernelBytes = bytes.size();
+  }
+  const PlanBlock &block = model.plan().blocks[0];
+  std::vector<uint32_t> roots = aliasRoots(block);
+  for (size_t i = 0; i < problem.inputs.size(); ++i) {
+    const ProblemValue &operand = problem.values[problem.inputs[i]];
+    const PlanValue &root = block.values[roots[step.inputs[i]]];
+    const void *data = nullptr;
+    if (operand.constant) {
+      std::vector<int64_t> extents;
+      for (const Extent &extent : operand.extents)
+        extents.push_back(extent.staticValue().value_or(-1));
+      if (root.storage != Storage::Constant || checkedBytes(operand.type, extents, Layout()) !=
+                                                   model.plan().constants[root.index].bytes) {
+        because(fmt::format("operand {} is constant in the problem and not in the plan", i));
+        return nullptr;
+      }
+      auto bytes = model.constantData(root.index, extents, candidate.inputLayouts[i]);
+      if (!bytes) {
+        because(bytes.error().message);
+        return nullptr;
+      }
+      data = *bytes;
+    }
+    request.constants.push_back(data);
+  }
+  auto prepared = PreparedKernel::prepare(request, {model.options.plugins, model.artifact.file});
+  if (!prepared) {
+    because(prepared.error().message);
+    return nullptr;
+  }
+  if (candidate.threading == DVT_THREADING_OPENMP)
+    model.anyOpenMp = true;
+  if (model.kernelsByKey.size() >= kMostKeys)
+    std::erase_if(model.kernelsByKey, [](const auto &entry) { return entry.second.expired(); });
+  model.kernelsByKey[identity] = *prepared;
+  return std::move(*prepared);
+}
+
+std::shared_ptr<PreparedKernel> Model::Search::stored(const KernelChoice &choice) {
+  const Provider *provider = providerOf(choice, true);
+  return provider ? prepare(*provider, choice.candidate, choice.kernel) : nullptr;
+}
+
+std::shared_ptr<PreparedKernel> Model::Search::otherVersion(const KernelChoice &choice) {
+  const Provider *provider = providerOf(choice, false);
+  if (!provider || choice.kernel >= 0 || provider->version() == choice.providerVersion)
+    return nullptr;
+  ProviderLock lock;
+  Proposal proposal = provider->propose(model.target, problem);
+  for (const Candidate &candidate : proposal.candidates)
+    if (candidate.label() == choice.candidate.label())
+      return prepare(*provider, candidate, -1);
+  return nullptr;
+}
+
+bool Model::Search::fitsLayouts(const Candidate &candidate) const {
+  const PlanBlock &block = model.plan().blocks[0];
+  std::vector<uint32_t> roots = aliasRoots(block);
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    if (candidate.inputLayouts[i] != block.values[step.inputs[i]].layout &&
+        block.values[roots[step.inputs[i]]].storage != Storage::Constant)
+      return false;
+  for (size_t i = 0; i < step.outputs.size(); ++i)
+    if (candidate.outputLayouts[i] != block.values[step.outputs[i]].layout)
+      return false;
+  return true;
+}
+
+std::shared_ptr<PreparedKernel> Model::Search::offered(const Provider &provider, bool mayConvert) {
+  if (provider.functions().compile)
+    return nullptr; // its kernels need a compiler, which is not here
+  ProviderLock lock;
+  Proposal proposal = provider.propose(model.target, problem);
+  auto rank = [](const Candidate &candidate) {
+    return candidate.estimateMicros < 0 ? INFINITY : candidate.estimateMicros;
+  };
+  std::stable_sort(proposal.candidates.begin(), proposal.candidates.end(),
+                   [&](const Candidate &a, const Candidate &b) { return rank(a) < rank(b); });
+  for (const Candidate &candidate : proposal.candidates)
+    if (mayConvert || fitsLayouts(candidate))
+      if (auto kernel = prepare(provider, candidate, -1))
+        return kernel;
+  for (const Refusal &refusal : proposal.refusals)
+    if (proposal.candidates.empty())
+      because(fmt::format("{}: {}", provider.name(), refusal.reason));
+  return nullptr;
+}
+
+Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t index, const Problem &problem,
+                                                        bool specialised, std::string &note) {
+  const PlanStep &step = plan().blocks[0].steps[index];
+  Search search{*this, index, step, problem, {}};
+  std::shared_ptr<PreparedKernel> kernel;
+  if (specialised && step.kind == StepKind::LateBound)
+    for (size_t i = 0; i < step.lateProviders.size() && !kernel; ++i)
+      if (const Provider *provider = options.plugins->find(step.lateProviders[i]))
+        kernel = search.offered(*provider, false);
+  if (kernel)
+    return kernel;
+  if (specialised && stepKernels[index]) { // takes any extents
+    note = search.reasons;
+    return stepKernels[index];
+  }
+  // The bytes stored for a kernel are those of the problem with symbols; without run-time extents
+  // they serve none.
+  bool storedServes = !specialised || step.choice.kernel < 0;
+  if (storedServes && !step.choice.candidate.provider.empty())
+    kernel = search.stored(step.choice);
+  if (!kernel && step.fallback && (!specialised || step.fallback->kernel < 0))
+    kernel = search.stored(*step.fallback);
+  if (!kernel && storedServes)
+    kernel = search.otherVersion(step.choice);
+  for (bool mayConvert : {false, true})
+    for (const auto &provider : options.plugins->providers())
+      if (!kernel)
+        kernel = search.offered(*provider, mayConvert);
+  if (!kernel)
+    return unavailable("step '{}' ({}): no kernel can run it here: {}", step.label,
+                       summary(problem), search.reasons);
+  note = std::move(search.reasons);
+  return kernel;
+}
+
+} // namespace dovetail

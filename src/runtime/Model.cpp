@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loading: the target fits, every step gets a kernel, constants that only live on in packed form
+// leave memory.
+#include "runtime/Model.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "artifact/BlockMemory.h"
+#include "artifact/PlanCheck.h"
+
+namespace dovetail {
+
+namespace {
+
+/// Kernels bound late that a model remembers; sessions keep those they use beyond that.
+constexpr size_t kMostLateKernels = 256;
+
+} // namespace
+
+Model::Model(const ModelOptions &options) : options(options) {}
+
+Expected<std::shared_ptr<Model>> Model::load(const std::string &path, const ModelOptions &options) {
+  auto artifact = readArtifact(path);
+  if (!artifact)
+    return artifact.takeError();
+  return open(std::move(*artifact), options);
+}
+
+Expected<std::shared_ptr<Model>> Model::create(Plan plan, const ModelOptions &options) {
+  Artifact artifact;
+  artifact.plan = std::move(plan);
+  return open(std::move(artifact), options);
+}
+
+Status Model::checkTarget() const {
+  const Target &planned = artifact.plan.target;
+  Target host = Target::host(0);
+  if (planned.device != host.device)
+    return unavailable("compiled for device {}, this is {}", planned.device, host.device);
+  if (planned.architecture != host.architecture)
+    return unavailable("compiled for {}, this machine is {}", planned.architecture,
+                       host.architecture);
+  std::string missing;
+  std::istringstream names(planned.features);
+  for (std::string name; std::getline(names, name, ',');)
+    if (!host.hasFeature(name))
+      missing += (missing.empty() ? "" : ", ") + name;
+  if (!missing.empty())
+    return unavailable("compiled for a processor with {}, which this one lacks; compile the model "
+                       "for this machine",
+                       missing);
+  return Status::success();
+}
+
+Expected<std::shared_ptr<Model>> Model::open(Artifact artifact, const ModelOptions &options) {
+  std::shared_ptr<Model> model(new Model(options));
+  model->artifact = std::move(artifact);
+  const Plan &plan = model->artifact.plan;
+  if (!model->options.plugins)
+    return internalError("a model was loaded without plug-ins");
+  auto problems = checkPlan(plan);
+  if (!problems)
+    return problems.takeError();
+  model->problems = std::move(*problems);
+  if (Status status = model->checkTarget(); !status)
+    return status.takeError();
+
+  uint32_t usable = Target::host(0).threads;
+  model->target = plan.target;
+  model->target.threads =
+      options.threads ? options.threads : std::clamp(plan.target.threads, 1u, usable);
+  if (options.parallel) {
+    model->parallelFor = options.parallel;
+    model->target.threads = std::max(options.parallel->threads, 1u);
+  } else {
+    model->ownParallel = std::make_unique<ParallelFor>(model->target.threads);
+    model->parallelFor = model->ownParallel->get();
+  }
+
+  size_t count = plan.blocks[0].steps.size();
+  model->stepKernels.resize(count);
+  model->stepNotes.resize(count);
+  model->constantChecked.assign(plan.constants.size(), false);
+  for (uint32_t step = 0; step < count; ++step)
+    if (Status status = model->prepareStep(step); !status)
+      return status.takeError();
+  model->evictPackedConstants();
+  return model;
+}
+
+Status Model::prepareStep(uint32_t index) {
+  const PlanStep &step = plan().blocks[0].steps[index];
+  switch (step.kind) {
+  case StepKind::ShapeData:
+  case StepKind::Copy:
+    return Status::success();
+  case StepKind::If:
+  case StepKind::Loop:
+  case StepKind::Scan:
+    return unavailable("step '{}': this runtime does not run control flow (If, Loop, Scan) yet",
+                       step.label);
+  case StepKind::Kernel:
+  case StepKind::LateBound:
+    break;
+  }
+  const Problem &problem = problems[step.problem];
+  // What depends on symbols waits for their values, except kernels that take any.
+  if (problem.hasSymbols() && !step.choice.candidate.runtimeExtents)
+    return Status::success();
+  std::string note;
+  auto kernel = search(index, problem, false, note);
+  if (!kernel) {
+    if (problem.hasSymbols()) { // there is still late binding
+      stepNotes[index] = kernel.error().message;
+      return Status::success();
+    }
+    return kernel.takeError();
+  }
+  if (!note.empty())
+    options.log(LogLevel::Warning, "step '{}': {} runs instead of {}: {}", step.label,
+                (*kernel)->candidate().label(), step.choice.candidate.label(), note);
+  stepNotes[index] = std::move(note);
+  stepKernels[index] = std::move(*kernel);
+  return Status::success();
+}
+
+Expected<std::shared_ptr<PreparedKernel>> Model::kernelFor(uint32_t index,
+                                                           const SymbolValues &symbols) {
+  std::lock_guard guard(mutex);
+  const PlanStep &step = plan().blocks[0].steps[index];
+  if (stepKernels[index] && step.kind == StepKind::Kernel)
+    return stepKernels[index];
+  Problem specialised = problems[step.problem].specialize(symbols);
+  std::string key = fmt::format("{} {}", index, specialised.text());
+  if (auto found = lateKernels.find(key); found != lateKernels.end()) {
+    found->second.lastUse = ++uses;
+    return found->second.kernel;
+  }
+  std::string note;
+  auto kernel = search(index, specialised, true, note);
+  if (!kernel)
+    return kernel.takeError();
+  options.log(LogLevel::Debug, "step '{}': bound to {}{}{}", step.label,
+              (*kernel)->candidate().label(), note.empty() ? "" : ": ", note);
+  while (lateKernels.size() >= kMostLateKernels)
+    lateKernels.erase(
+        std::min_element(lateKernels.begin(), lateKernels.end(), [](const auto &a, const auto &b) {
+          return a.second.lastUse < b.second.lastUse;
+        }));
+  lateKernels[key] = {*kernel, ++uses};
+  return std::move(*kernel);
+}
+
+Expected<const void *> Model::constantData(uint32_t index, const std::vector<int64_t> &extents,
+                                           const std::string &layoutText) {
+  std::lock_guard guard(mutex);
+  const PlanConstant &constant = plan().constants[index];
+  if (!constantChecked[index] && options.checkConstants && artifact.file)
+    if (Status status = artifact.checkConstant(index); !status)
+      return status.takeError();
+  constantChecked[index] = true;
+  auto layout = Layout::parse(layoutText);
+  if (!layout)
+    return layout.takeError();
+  if (layout->isRowMajor())
+    return constant.data;
+  std::string key = fmt::format("{} {}", index, layout->text());
+  for (int64_t extent : extents)
+    key += fmt::format(",{}", extent);
+  auto &buffer = convertedConstants[key];
+  if (!buffer) {
+    auto bytes = checkedBytes(constant.type, extents, *layout);
+    auto made = std::make_unique<HostBuffer>(options.allocator);
+    if (!bytes || !made->reserve(*bytes))
+      return unavailable("no memory for constant '{}' in layout {}", constant.name, layoutText);
+    reorder(constant.type, extents, Layout(), constant.data, *layout, made->data());
+    buffer = std::move(made);
+  }
+  return buffer->data();
+}
+
+std::vector<StepState> Model::steps() const {
+  std::lock_guard guard(mutex);
+  std::vector<StepState> states;
+  const std::vector<PlanStep> &steps = plan().blocks[0].steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    StepState &state = states.emplace_back();
+    state.label = steps[i].label;
+    if (steps[i].kind == StepKind::Kernel || steps[i].kind == StepKind::LateBound)
+      state.planned = steps[i].choice.candidate.label();
+    if (stepKernels[i] && steps[i].kind == StepKind::Kernel)
+      state.running = stepKernels[i]->candidate().label();
+    state.note = stepNotes[i];
+  }
+  return states;
+}
+
+void Model::evictPackedConstants() {
+  if (!artifact.file)
+    return;
+  const PlanBlock &block = plan().blocks[0];
+  std::vector<uint32_t> roots = aliasRoots(block);
+  std::vector<bool> needed(plan().constants.size(), false);
+  auto need = [&](uint32_t value) {
+    if (value != kNoValue && block.values[roots[value]].storage == Storage::Constant)
+      needed[block.values[roots[value]].index] = true;
+  };
+  for (uint32_t value : block.outputs)
+    need(value);
+  for (size_t s = 0; s < block.steps.size(); ++s)
+    if (!stepKernels[s] || block.steps[s].kind != StepKind::Kernel ||
+        stepKernels[s]->candidate().packing == DVT_PACKING_NONE)
+      for (uint32_t value : block.steps[s].inputs)
+        need(value);
+  for (size_t c = 0; c < needed.size(); ++c)
+    if (!needed[c] && constantChecked[c] && plan().constants[c].data)
+      artifact.file->evict(static_cast<const uint8_t *>(plan().constants[c].data) -
+                               artifact.file->data(),
+                           plan().constants[c].bytes);
+}
+
+} // namespace dovetail

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A loaded plan: plug-ins found, kernels prepared, constants packed once and shared by all
+// sessions. Where the library a step was planned with is gone or has another version, another
+// kernel takes its place; that is logged and can be looked at.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "artifact/Artifact.h"
+#include "runtime/HostMemory.h"
+#include "runtime/PreparedKernel.h"
+#include "support/Layout.h"
+#include "support/Log.h"
+#include "support/Parallel.h"
+
+namespace dovetail {
+
+struct ModelOptions {
+  std::shared_ptr<const PluginSet> plugins;
+  uint32_t threads = 0;                   ///< 0: as planned, but no more than this process may use
+  const dvt_parallel *parallel = nullptr; ///< the host's; null: an OpenMP team of `threads`
+  HostAllocator allocator;
+  Log log;
+  bool checkConstants = true; ///< compare each constant with its digest at first use
+};
+
+/// What runs at a step, and why it is not what was planned.
+struct StepState {
+  std::string label;   ///< nodes it covers
+  std::string planned; ///< label of the planned candidate; empty for steps without a kernel
+  std::string running; ///< label of the candidate in use; empty: bound at first execution
+  std::string note;    ///< why they differ; empty where they do not
+};
+
+class Model {
+public:
+  static Expected<std::shared_ptr<Model>> load(const std::string &path,
+                                               const ModelOptions &options);
+  /// Of a plan made in this process; what its constants point to must stay (see
+  /// PlanConstant::owner).
+  static Expected<std::shared_ptr<Model>> create(Plan plan, const ModelOptions &options);
+
+  const Plan &plan() const { return artifact.plan; }
+  const std::string &digest() const { return artifact.digest; } ///< empty without a file
+  const Problem &problem(uint32_t index) const { return problems[index]; }
+  const dvt_parallel *parallel() const { return parallelFor; }
+  uint32_t threads() const { return parallelFor->threads; }
+  const HostAllocator &allocator() const { return options.allocator; }
+  const Log &log() const { return options.log; }
+  /// One for each step of block 0.
+  std::vector<StepState> steps() const;
+  /// Whether some kernel brings an OpenMP team of its own.
+  bool usesOpenMp() const { return anyOpenMp.load(std::memory_order_relaxed); }
+
+  /// The kernel of a step of block 0 under these values of its symbols. Any thread may call it.
+  Expected<std::shared_ptr<PreparedKernel>> kernelFor(uint32_t step, const SymbolValues &symbols);
+
+  /// Bytes of a constant, shown with `extents`, in `layout`; valid while the model lives. Any
+  /// thread may call it.
+  Expected<const void *> constantData(uint32_t constant, const std::vector<int64_t> &extents,
+                                      const std::string &layout);
+
+private:
+  explicit Model(const ModelOptions &options);
+  static Expected<std::shared_ptr<Model>> open(Artifact artifact, const ModelOptions &options);
+  Status checkTarget() const;
+  Status prepareStep(uint32_t step);
+  void evictPackedConstants();
+
+  struct Search; // KernelSearch.cpp
+  Expected<std::shared_ptr<PreparedKernel>> search(uint32_t step, const Problem &problem,
+                                                   bool specialised, std::string &note);
+
+  ModelOptions options;
+  Artifact artifact;
+  Target target;
+  std::vector<Problem> problems;
+  std::unique_ptr<ParallelFor> ownParallel;
+  const dvt_parallel *parallelFor = nullptr;
+  std::atomic<bool> anyOpenMp{false};
+
+  mutable std::recursive_mutex mutex; ///< guards everything below
+  std::vector<bool> constantChecked;
+  std::map<std::string, std::unique_ptr<HostBuffer>> convertedConstants; ///< outlive the kernels
+  std::vector<std::shared_ptr<PreparedKernel>> stepKernels;
+  std::vector<std::string> stepNotes;
+  /// Equal steps with equal constants share a kernel.
+  std::map<std::string, std::weak_ptr<PreparedKernel>> kernelsByKey;
+  struct LateKernel {
+    std::shared_ptr<PreparedKernel> kernel;
+    uint64_t lastUse = 0;
+  };
+  std::map<std::string, LateKernel> lateKernels;
+  uint64_t uses = 0;
+};
+
+} // namespace dovetail

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel ready to run: loaded by its provider, constants packed. Shared by all sessions of a
+// model; run may be called by several threads at once.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "support/Plugin.h"
+
+namespace dovetail {
+
+class PreparedKernel {
+public:
+  struct Request {
+    const Provider *provider;
+    const Target *target;
+    const Problem *problem;
+    const Candidate *candidate;
+    std::vector<const void *> constants; ///< one for each problem input, null where it is none
+    const void *kernel = nullptr;
+    uint64_t kernelBytes = 0;
+    uint32_t threads = 1;
+    const dvt_parallel *parallel = nullptr;
+  };
+  /// `keepAlive` is what must outlive the kernel: the plug-ins and the memory of its constants and
+  /// bytes.
+  static Expected<std::shared_ptr<PreparedKernel>>
+  prepare(const Request &request, std::vector<std::shared_ptr<const void>> keepAlive);
+  ~PreparedKernel();
+  PreparedKernel(const PreparedKernel &) = delete;
+  PreparedKernel &operator=(const PreparedKernel &) = delete;
+
+  const Candidate &candidate() const { return chosen; }
+  uint64_t workspaceBytes() const { return workspace; }
+  dvt_kernel *handle() const { return kernel; }
+  decltype(dvt_provider_api::run) runFunction() const { return api->run; }
+
+private:
+  PreparedKernel() = default;
+  Candidate chosen;
+  const dvt_provider_api *api = nullptr;
+  dvt_kernel *kernel = nullptr;
+  uint64_t workspace = 0;
+  std::vector<std::shared_ptr<const void>> keepAlive;
+};
+
+/// Text of an error a provider filled in.
+std::string providerMessage(const dvt_error &error, dvt_code code);
+/// What a provider's code says about whose fault it is.
+ErrorKind errorKindOf(dvt_code code);
+
+/// Proposing and preparing are for one thread at a time; everything in the process that calls them
+/// holds this.
+class ProviderLock {
+public:
+  ProviderLock();
+  ~ProviderLock();
+  ProviderLock(const ProviderLock &) = delete;
+  ProviderLock &operator=(const ProviderLock &) = delete;
+};
+
+} // namespace dovetail

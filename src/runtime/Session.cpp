@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bindings, the choice of the frame for the bound extents, and the walk over its actions.
+#include "runtime/Session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "artifact/BlockMemory.h"
+#include "runtime/StridedCopy.h"
+#include "runtime/ThreadScope.h"
+
+namespace dovetail {
+
+namespace {
+
+/// Signatures of extents that a session keeps frames for.
+constexpr size_t kMostFrames = 16;
+
+bool isAligned(const void *data) {
+  return reinterpret_cast<uintptr_t>(data) % kTensorAlignment == 0;
+}
+
+std::string listText(std::span<const int64_t> numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += fmt::format("{}{}", text.empty() ? "" : ",", number);
+  return "[" + text + "]";
+}
+
+/// First and one past the last byte of a tensor's memory.
+std::pair<uintptr_t, uintptr_t> memoryRange(dvt_type type, const void *data,
+                                            std::span<const int64_t> extents,
+                                            std::span<const int64_t> strides) {
+  uintptr_t begin = reinterpret_cast<uintptr_t>(data);
+  int64_t low = 0, high = 0, count = 1;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    count *= extents[d];
+    if (!strides.empty())
+      (strides[d] < 0 ? low : high) += (extents[d] - 1) * strides[d];
+  }
+  if (count == 0)
+    return {begin, begin};
+  if (strides.empty())
+    return {begin, begin + bytesOf(type, count)};
+  int64_t size = typeBits(type) / 8;
+  return {begin + low * size, begin + (high + 1) * size};
+}
+
+void writeNumbers(const std::vector<int64_t> &numbers, dvt_tensor &to) {
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (to.type == DVT_I64)
+      static_cast<int64_t *>(to.data)[i] = numbers[i];
+    else
+      static_cast<int32_t *>(to.data)[i] = int32_t(numbers[i]);
+}
+
+} // namespace
+
+Session::Session(std::shared_ptr<Model> model)
+    : owner(std::move(model)), block(owner->plan().blocks[0]) {
+  auto border = [&] {
+    Border result;
+    result.own = HostBuffer(owner->allocator());
+    result.state = HostBuffer(owner->allocator());
+    return result;
+  };
+  for (size_t i = 0; i < block.inputs.size(); ++i)
+    inputs.push_back(border());
+  for (size_t i = 0; i < block.outputs.size(); ++i)
+    outputs.push_back(border());
+  arena = HostBuffer(owner->allocator());
+  frames.reserve(kMostFrames);
+  found.resize(block.values.size());
+  for (Found &value : found)
+    value.memory = HostBuffer(owner->allocator());
+}
+
+Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model) {
+  std::unique_ptr<Session> session(new Session(std::move(model)));
+  if (!session->owner->plan().isStatic())
+    return session;
+  // Without symbols there is one frame: make it now, so that the first run does not pay for it.
+  if (Status status = session->chooseFrame(); !status)
+    return status.takeError();
+  return session;
+}
+
+const PlanValue &Session::inputValue(uint32_t index) const {
+  return block.values[block.inputs[index]];
+}
+const PlanValue &Session::outputValue(uint32_t index) const {
+  return block.values[block.outputs[index]];
+}
+
+Status Session::checkBorder(const PlanValue &value, const std::string &name, const void *data,
+                            std::span<const int64_t> extents,
+                            std::span<const int64_t> strides) const {
+  if (extents.size() != value.extents.size())
+    return badInput("'{}' has rank {}, bound with rank {}", name, value.extents.size(),
+                    extents.size());
+  for (size_t d = 0; d < extents.size(); ++d)
+    if (extents[d] < 0 || (value.extents[d].isStatic() && value.extents[d].value() != extents[d])) {
+      std::string wanted;
+      for (const Extent &extent : value.extents)
+        wanted += (wanted.empty() ? "" : ",") + extent.text();
+      return badInput("'{}' has the extents [{}], bound with {}", name, wanted, listText(extents));
+    }
+  auto bytes = checkedBytes(value.type, {extents.begin(), extents.end()}, Layout());
+  if (!bytes)
+    return badInput("'{}': {} is too large", name, listText(extents));
+  if (!data && *bytes > 0)
+    return badInput("'{}' is bound to no memory", name);
+  if (!strides.empty() && strides.size() != extents.size())
+    return badInput("'{}' has rank {}, bound with {} strides", name, extents.size(),
+                    strides.size());
+  if (!isDense(extents, strides) && typeBits(value.type) < 8)
+    return badInput("'{}': strides of elements of less than a byte are not supported", name);
+  return Status::success();
+}
+
+Status Session::bindInput(uint32_t index, const void *data, std::span<const int64_t> extents,
+                          std::span<const int64_t> strides) {
+  if (index >= inputs.size())
+    return badInput("input {} does not exist: the model has {}", index, inputs.size());
+  const std::string &name = owner->plan().inputNames[index];
+  if (Status status = checkBorder(inputValue(index), name, data, extents, strides); !status)
+    return status;
+  Border &border = inputs[index];
+  border.data = static_cast<uint8_t *>(const_cast<void *>(data));
+  border.isBound = true;
+  border.extents.assign(extents.begin(), extents.end());
+  border.strides.clear();
+  if (!isDense(extents, strides))
+    border.strides.assign(strides.begin(), strides.end());
+  changed = true;
+  return Status::success();
+}
+
+Status Session::bindOutput(uint32_t index, void *data, std::span<const int64_t> extents,
+                           std::span<const int64_t> strides) {
+  if (index >= outputs.size())
+    return badInput("output {} does not exist: the model has {}", index, outputs.size());
+  Border &border = outputs[index];
+  changed = true;
+  if (!data && extents.empty()) {
+    border.isBound = false;
+    return Status::success();
+  }
+  const std::string &name = owner->plan().outputNames[index];
+  if (Status status = checkBorder(outputValue(index), name, data, extents, strides); !status)
+    return status;
+  for (const Border &input : inputs)
+    if (input.fedFrom == index)
+      return badInput("output '{}' is fed back to an input and cannot be bound", name);
+  border.data = static_cast<uint8_t *>(data);
+  border.isBound = true;
+  border.extents.assign(extents.begin(), extents.end());
+  border.strides.clear();
+  if (!isDense(extents, strides))
+    border.strides.assign(strides.begin(), strides.end());
+  return Status::success();
+}
+
+Status Session::feedBack(uint32_t output, uint32_t input) {
+  if (output >= outputs.size() || input >= inputs.size())
+    return badInput("output {} or input {} does not exist", output, input);
+  const PlanValue &from = outputValue(output), &to = inputValue(input);
+  if (from.type != to.type || from.extents.size() != to.extents.size())
+    return badInput("output '{}' and input '{}' differ in type or rank",
+                    owner->plan().outputNames[output], owner->plan().inputNames[input]);
+  if (outputs[output].isBound)
+    return badInput("output '{}' is bound and cannot be fed back",
+                    owner->plan().outputNames[output]);
+  for (const Border &other : inputs)
+    if (other.fedFrom == output)
+      return badInput("output '{}' is fed back already", owner->plan().outputNames[output]);
+  inputs[input].fedFrom = output;
+  return Status::success();
+}
+
+Status Session::findSymbols(SymbolValues &values) const {
+  const Plan &plan = owner->plan();
+  for (const SymbolSource &source : plan.symbolSources) {
+    const PlanValue &value = block.values[source.value];
+    if (value.storage != Storage::Input)
+      continue;
+    int64_t extent = inputs[value.index].extents[source.axis];
+    values.try_emplace(source.symbol, extent);
+    SymbolRange range;
+    if (auto known = plan.symbols.find(source.symbol); known != plan.symbols.end())
+      range = known->second;
+    if (extent < range.min || extent > range.max || extent % range.divisor != 0)
+      return badInput("input '{}', axis {}: {} is not a value of {} (compiled for {}..{}{})",
+                      plan.inputNames[value.index], source.axis, extent, source.symbol, range.min,
+                      range.max,
+                      range.divisor == 1 ? "" : fmt::format(", multiples of {}", range.divisor));
+  }
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    for (size_t d = 0; d < inputs[i].extents.size(); ++d) {
+      auto expected = inputValue(i).extents[d].evaluate(values);
+      if (expected != inputs[i].extents[d])
+        return badInput("input '{}', axis {}: bound with {}, but {} is {} for the other inputs",
+                        plan.inputNames[i], d, inputs[i].extents[d],
+                        inputValue(i).extents[d].text(),
+                        expected ? std::to_string(*expected) : "unknown");
+    }
+  return Status::success();
+}
+
+Status Session::chooseFrame() {
+  signature.clear();
+  if (!owner->plan().isStatic())
+    for (const Border &input : inputs)
+      signature.insert(signature.end(), input.extents.begin(), input.extents.end());
+  if (!current || current->signature != signature) {
+    auto known = std::find_if(frames.begin(), frames.end(), [&](const Remembered &entry) {
+      return entry.signature == signature;
+    });
+    if (known == frames.end()) {
+      Remembered entry;
+      entry.signature = signature;
+      if (!owner->plan().isStatic())
+        if (Status status = findSymbols(entry.symbols); !status)
+          return status;
+      auto frame = Frame::build(*owner, entry.symbols);
+      if (!frame)
+        return frame.takeError();
+      entry.frame = std::move(*frame);
+      current = nullptr;
+      if (frames.size() == kMostFrames)
+        frames.erase(std::min_element(
+            frames.begin(), frames.end(),
+            [](const Remembered &a, const Remembered &b) { return a.lastUse < b.lastUse; }));
+      frames.push_back(std::move(entry));
+      known = frames.end() - 1;
+    }
+    current = &*known;
+  }
+  current->lastUse = runs;
+  if (!arena.reserve(current->frame->arenaBytes))
+    return unavailable("no memory for {} bytes of intermediate results",
+                       current->frame->arenaBytes);
+  current->frame->place(arena.data());
+  return Status::success();
+}
+
+Status Session::pointInputs() {
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    Border &input = inputs[i];
+    input.staged = !input.strides.empty() || !isAligned(input.data);
+    if (input.staged && !input.own.reserve(current->frame->bytes(block.inputs[i])))
+      return unavailable("no memory for input '{}'", owner->plan().inputNames[i]);
+    current->frame->setInput(i, input.staged ? input.own.data() : input.data);
+  }
+  return Status::success();
+}
+
+Status Session::pointOutputs() {
+  const Plan &plan = owner->plan();
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    Border &output = outputs[i];
+    uint32_t value = block.outputs[i];
+    if (!current->frame->isBound(value))
+      continue; // found out later
+    const std::vector<int64_t> &extents = current->frame->extents(value);
+    if (output.isBound && output.extents != extents)
+      return badInput("output '{}' has the extents {} for these inputs, bound with {}",
+                      plan.outputNames[i], listText(extents), listText(output.extents));
+    output.staged = !output.isBound || !output.strides.empty() || !isAligned(output.data);
+    if (output.isBound) {
+      // A kernel must not write what it or a later one still reads.
+      auto mine = memoryRange(outputValue(i).type, output.data, output.extents, output.strides);
+      for (uint32_t k = 0; k < inputs.size(); ++k) {
+        auto other =
+            memoryRange(inputValue(k).type, inputs[k].data, inputs[k].extents, inputs[k].strides);
+        output.staged |= mine.first < other.second && other.first < mine.second;
+      }
+      for (uint32_t k = 0; k < i; ++k) {
+        if (!outputs[k].isBound)
+          continue;
+        auto other = memoryRange(outputValue(k).type, outputs[k].data, outputs[k].extents,
+                                 outputs[k].strides);
+        if (mine.first < other.second && other.first < mine.second)
+          return badInput("outputs '{}' and '{}' are bound to the same memory", plan.outputNames[k],
+                          plan.outputNames[i]);
+      }
+    }
+    if (output.staged && !output.own.reserve(current->frame->bytes(value)))
+      return unavailable("no memory for output '{}'", plan.outputNames[i]);
+    current->frame->setOutput(i, output.staged ? output.own.data() : output.data);
+  }
+  return Status::success();
+}
+
+Status Session::ready() {
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].isBound)
+      return badInput("input '{}' is not bound", owner->plan().inputNames[i]);
+  if (Status status = chooseFrame(); !status)
+    return status;
+  if (Status status = pointInputs(); !status)
+    return status;
+  return pointOutputs();
+}
+
+Error Session::failure(const Action &action, dvt_code code, const dvt_error &error) const {
+  const PlanStep &step = block.steps[action.step];
+  return {errorKindOf(code),
+          fmt::format("step '{}' ({}): {}", step.label, step.choice.candidate.label(),
+                      providerMessage(error, code))};
+}
+
+Status Session::runActions(std::vector<double> *stepMicros) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point before;
+  if (stepMicros) {
+    stepMicros->assign(block.steps.size(), 0);
+    before = Clock::now();
+  }
+  dvt_error error;
+  for (Action &action : current->frame->actions) {
+    if (cancelled.load(std::memory_order_relaxed)) {
+      cancelled.store(false, std::memory_order_relaxed);
+      return Error{ErrorKind::Cancelled, "the run was cancelled"};
+    }
+    switch (action.kind) {
+    case Action::Kind::Run: {
+      error.message[0] = 0;
+      dvt_code code = action.run(action.kernel, &action.args, &error);
+      if (code != DVT_OK) [[unlikely]]
+        return failure(action, code, error);
+      break;
+    }
+    case Action::Kind::Reorder:
+      reorder(action.args.inputs[0].type, *action.extents, *action.from, action.args.inputs[0].data,
+              *action.to, action.args.outputs[0].data);
+      break;
+    case Action::Kind::Copy:
+      if (action.bytes)
+        std::memmove(action.args.outputs[0].data, action.args.inputs[0].data, action.bytes);
+      break;
+    case Action::Kind::Write:
+      writeNumbers(*action.extents, action.args.outputs[0]);
+      break;
+    case Action::Kind::Unbound:
+      if (Status status = runUnbound(action); !status)
+        return status;
+      break;
+    }
+    if (stepMicros) {
+      Clock::time_point now = Clock::now();
+      (*stepMicros)[action.step] += std::chrono::duration<double, std::micro>(now - before).count();
+      before = now;
+    }
+  }
+  return Status::success();
+}
+
+Status Session::resolve(uint32_t value) {
+  Found &entry = found[value];
+  if (current->frame->isBound(value) || entry.known)
+    return Status::success();
+  entry.extents.clear();
+  for (const Extent &extent : block.values[value].extents) {
+    auto number = extent.evaluate(symbols);
+    if (!number || *number < 0)
+      return badInput("value '{}': extent {} has no value", block.values[value].name,
+                      extent.text());
+    entry.extents.push_back(*number);
+  }
+  entry.known = true;
+  return Status::success();
+}
+
+const std::vector<int64_t> &Session::extentsOf(uint32_t value) const {
+  return current->frame->isBound(value) ? current->frame->extents(value) : found[value].extents;
+}
+
+void *Session::memoryOf(uint32_t value) const {
+  if (current->frame->isBound(value))
+    return current->frame->data(value);
+  while (block.values[value].storage == Storage::Alias)
+    value = block.values[value].index;
+  return current->frame->isBound(value) ? current->frame->data(value)
+                                        : found[value].memory.data();
+}
+
+Status Session::finish() {
+  const Plan &plan = owner->plan();
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    Border &output = outputs[i];
+    uint32_t value = block.outputs[i];
+    Frame &frame = *current->frame;
+    bool bound = frame.isBound(value);
+    if (Status status = resolve(value); !status)
+      return status;
+    const std::vector<int64_t> &extents = extentsOf(value);
+    const void *source = memoryOf(value);
+    void *target = output.isBound ? output.data : output.own.data();
+    if (!bound) {
+      if (output.isBound && output.extents != extents)
+        return badInput("output '{}' has the extents {} this time, bound with {}",
+                        plan.outputNames[i], listText(extents), listText(output.extents));
+      if (!output.isBound) {
+        auto bytes = checkedBytes(outputValue(i).type, extents, Layout());
+        if (!bytes || !output.own.reserve(*bytes))
+          return unavailable("no memory for output '{}'", plan.outputNames[i]);
+        target = output.own.data();
+      }
+    }
+    if (source != target) {
+      const std::string &layout = outputValue(i).layout;
+      if (!layout.empty()) // written dense and row-major first
+        return internalError("output '{}' ends in layout {}", plan.outputNames[i], layout);
+      copyStrided(outputValue(i).type, extents, source, {}, target,
+                  output.isBound ? std::span<const int64_t>(output.strides)
+                                 : std::span<const int64_t>());
+    }
+    output.resultExtents.assign(extents.begin(), extents.end());
+    output.result = {target,
+                     output.resultExtents.data(),
+                     output.isBound && !output.strides.empty() ? output.strides.data() : nullptr,
+                     uint32_t(extents.size()),
+                     outputValue(i).type,
+                     DVT_MEMORY_HOST};
+  }
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].fedFrom < 0)
+      continue;
+    Border &input = inputs[i], &output = outputs[input.fedFrom];
+    output.own.swap(input.state); // the result stays where it is and becomes the input
+    input.data = input.state.data();
+    input.extents.assign(output.resultExtents.begin(), output.resultExtents.end());
+    input.strides.clear();
+    changed = true;
+  }
+  return Status::success();
+}
+
+Status Session::run(std::vector<double> *stepMicros) {
+  ++runs;
+  if (changed) {
+    if (Status status = ready(); !status)
+      return status;
+    changed = false;
+  }
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].staged)
+      copyStrided(inputValue(i).type, inputs[i].extents, inputs[i].data, inputs[i].strides,
+                  inputs[i].own.data(), {});
+  if (current->frame->hasUnbound) {
+    symbols = current->symbols;
+    for (Found &value : found)
+      value.known = false;
+  }
+  ThreadScope threads(owner->usesOpenMp(), owner->threads());
+  if (Status status = runActions(stepMicros); !status)
+    return status;
+  return finish();
+}
+
+} // namespace dovetail
