@@ -7,9 +7,7 @@
 #include <map>
 #include <set>
 
-#include "artifact/BufferAssignment.h"
-#include "plan/Memory.h"
-#include "support/Layout.h"
+#include "artifact/BlockMemory.h"
 
 namespace dovetail::plan {
 namespace {
@@ -367,7 +365,11 @@ Expected<Plan> Assembler::run() {
     addOption(option);
   bindOutputs();
   findSymbolSources();
-  assignMemory(block);
+  for (PlanStep &step : block.steps)
+    if (step.kind == StepKind::Kernel && step.choice.candidate.workspaceBytes != UINT64_MAX)
+      step.workspaceBytes = step.choice.candidate.workspaceBytes;
+  if (plan.isStatic())
+    placeStaticBlock(block);
   plan.blocks.push_back(std::move(block));
   return std::move(plan);
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <fmt/ranges.h>
+
 namespace dovetail::plan {
 
 Evaluations::Evaluations(Target target, std::map<std::string, std::string> providers, PlanCache &cache,
@@ -29,7 +31,7 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
   if (const Evaluation *evaluation = known(text))
     return evaluation;
   EvaluationOptions request;
-  request.measure = options.select == Select::Measure;
+  request.measure = options.select != Select::Estimate;
   request.footprintBytes = footprintBytes;
   request.representative = representative;
   std::string values;
@@ -54,6 +56,10 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
   }
   if (request.providers.empty()) {
     ++fromCache;
+  } else if (options.select == Select::Replay) {
+    return unavailable("replay: the cache holds no measurement of {} by {} for this target and these library versions: "
+                       "{}; run once with --select=measure",
+                       summary(problem), fmt::join(request.providers, ", "), text);
   } else {
     bool withinBudget = budgetLeft();
     request.measure &= withinBudget;

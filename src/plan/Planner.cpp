@@ -203,7 +203,7 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     best.option.cost = costOf(shown, problem.problem, target, representative);
     const Candidate &candidate = shown.candidate;
     bool library = isLibrary(candidate.provider);
-    if (candidate.provider == "reference" || (options.select == Select::Measure && shown.micros < 0 &&
+    if (candidate.provider == "reference" || (options.select != Select::Estimate && shown.micros < 0 &&
                                               statistics.complete && !problem.problem.hasSymbols()))
       best.option.cost += kLastResort / 10 * static_cast<double>(regions[region].ops.size());
     for (uint32_t op : regions[region].ops) {
@@ -365,7 +365,9 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
   auto plan = assemblePlan(chosen, target);
   if (plan) {
     plan->planningSeconds = statistics.seconds;
-    plan->selection = options.select == Select::Measure ? "measure" : "estimate";
+    plan->selection = options.select == Select::Measure    ? "measure"
+                      : options.select == Select::Estimate ? "estimate"
+                                                           : "replay";
     if (prefer != Prefer::Cost)
       plan->selection += prefer == Prefer::Library ? ", library first" : ", native first";
   }

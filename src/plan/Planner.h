@@ -20,7 +20,7 @@
 namespace dovetail::plan {
 
 enum class Prefer : uint8_t { Cost, Library, Native };
-enum class Select : uint8_t { Measure, Estimate };
+enum class Select : uint8_t { Measure, Estimate, Replay };
 
 struct ForcedChoice {
   std::string node;      ///< ONNX node name

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stages in order: import and graph (Frontend), regions and trials, cover, and the trial of the whole model.
+#include "driver/Compiler.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/ranges.h>
+
+#include "driver/Frontend.h"
+#include "driver/ReferenceEvaluator.h"
+#include "driver/WholeModel.h"
+
+namespace dovetail {
+
+const std::vector<std::string> &stageNames() {
+  static const std::vector<std::string> names{"import", "graph", "regions", "plan"};
+  return names;
+}
+
+namespace {
+
+Status checkStages(const CompileOptions &options) {
+  auto known = [](const std::string &name) {
+    return std::find(stageNames().begin(), stageNames().end(), name) != stageNames().end();
+  };
+  for (const std::string &name : options.dumps)
+    if (!known(name))
+      return badInput("--dump={}: no such stage; the stages are {}", name, fmt::join(stageNames(), ", "));
+  if (!options.stopAfter.empty() && !known(options.stopAfter))
+    return badInput("--stop-after={}: no such stage; the stages are {}", options.stopAfter,
+                    fmt::join(stageNames(), ", "));
+  return Status::success();
+}
+
+Status checkProviders(const CompileOptions &options, const PluginSet &plugins) {
+  std::vector<std::string> names;
+  for (const auto &provider : plugins.providers())
+    names.push_back(provider->name());
+  for (const std::string &name : options.planner.only)
+    if (!plugins.find(name))
+      return unavailable("--only={}: there is no such provider; found: {}; 'dovetail doctor' tells more", name,
+                         names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+  if (names.empty())
+    return unavailable("no provider plug-in was found in {}", fmt::join(options.environment.pluginFolders, ", "));
+  return Status::success();
+}
+
+std::string regionsText(const plan::OpTable &table) {
+  std::string text;
+  for (const plan::Region &region : plan::formRegions(table))
+    text += fmt::format("{}\n  {}\n", plan::nodeNames(table, region), plan::makeProblem(table, region).problem.text());
+  return text;
+}
+
+} // namespace
+
+Expected<Compilation> compileModel(const std::string &path, const CompileOptions &options,
+                                   std::shared_ptr<const PluginSet> plugins) {
+  if (Status status = checkStages(options); !status)
+    return status.takeError();
+  if (Status status = checkProviders(options, *plugins); !status)
+    return status.takeError();
+  auto wantsDump = [&](const std::string &stage) {
+    return std::find(options.dumps.begin(), options.dumps.end(), stage) != options.dumps.end();
+  };
+  FrontendOptions frontend;
+  frontend.dims = options.dims;
+  frontend.inputExtents = options.inputExtents;
+  frontend.stopAfter = options.stopAfter;
+  frontend.wantsText = wantsDump;
+  frontend.text = options.dump;
+  if (const Provider *reference = plugins->find("reference"))
+    frontend.evaluate = [&options, reference](const Problem &problem, const std::vector<const void *> &inputs) {
+      return evaluateOnce(*reference, options.target, problem, inputs);
+    };
+  auto table = runFrontend(path, frontend);
+  if (!table)
+    return table.takeError();
+  if (options.stopAfter == "import" || options.stopAfter == "graph")
+    return Compilation{};
+  if (wantsDump("regions") && options.dump)
+    options.dump("regions", regionsText(*table));
+  if (options.stopAfter == "regions")
+    return Compilation{};
+  auto cache = plan::PlanCache::open(options.cacheFolder, options.log);
+  if (!cache)
+    return cache.takeError();
+  std::map<std::string, std::string> versions;
+  for (const auto &provider : plugins->providers()) {
+    const auto &only = options.planner.only;
+    if (only.empty() || std::find(only.begin(), only.end(), provider->name()) != only.end())
+      versions[provider->name()] = provider->version();
+  }
+  plan::Planner planner(*table, options.target, versions, **cache, options.planner);
+  if (Status status = planner.evaluate(); !status)
+    return status.takeError();
+  auto plan = options.prefer == plan::Prefer::Cost && options.timeWholeModel &&
+                      options.planner.select != plan::Select::Estimate
+                  ? chooseByWholeModel(planner, plugins, **cache, options)
+                  : planner.choose(options.prefer);
+  if (!plan)
+    return plan.takeError();
+  plan->model = std::filesystem::path(path).filename().string();
+  plan->producer = DOVETAIL_VERSION;
+  Compilation compilation{std::move(*plan), planner.statistics()};
+  if (wantsDump("plan") && options.dump)
+    options.dump("plan", planText(compilation.plan));
+  return compilation;
+}
+
+} // namespace dovetail

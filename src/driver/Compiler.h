@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one function that lists the stages: import, graph, plan. Just-in-time runs and ahead-of-time compilation both
+// call it; the command line and the C API fill the same options.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artifact/Plan.h"
+#include "driver/Environment.h"
+#include "plan/Planner.h"
+#include "support/Expected.h"
+#include "support/Plugin.h"
+
+namespace dovetail {
+
+struct CompileOptions {
+  Environment environment;
+  Target target;
+  plan::PlannerOptions planner;
+  plan::Prefer prefer = plan::Prefer::Cost;
+  std::string cacheFolder; ///< of the plan cache; empty: none
+  SymbolValues dims;
+  std::map<std::string, std::vector<int64_t>> inputExtents; ///< fixed extents of whole inputs
+  bool timeWholeModel = true; ///< let the mixed plan prove itself against library-first and native-first
+  std::string stopAfter;      ///< "import", "graph", "regions", "plan" or empty
+  std::vector<std::string> dumps; ///< stages whose result is handed to `dump`
+  std::function<void(const std::string &stage, const std::string &text)> dump;
+  Log log;
+};
+
+/// Stages that stopAfter and dumps may name.
+const std::vector<std::string> &stageNames();
+
+struct Compilation {
+  Plan plan; ///< no blocks where it stopped earlier
+  plan::Planner::Statistics statistics;
+};
+
+Expected<Compilation> compileModel(const std::string &path, const CompileOptions &options,
+                                   std::shared_ptr<const PluginSet> plugins);
+
+} // namespace dovetail

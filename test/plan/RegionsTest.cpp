@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which regions are formed, and what their problems say.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "plan/Regions.h"
+
+namespace dovetail::plan {
+namespace {
+
+/// Builds tables op by op.
+struct TableSketch {
+  OpTable table;
+  uint32_t value(std::vector<int64_t> extents, bool constant = false) {
+    TableValue value;
+    value.extents.assign(extents.begin(), extents.end());
+    value.constant = constant;
+    table.values.push_back(std::move(value));
+    return static_cast<uint32_t>(table.values.size() - 1);
+  }
+  uint32_t op(const char *name, OpRole role, std::vector<uint32_t> inputs, std::vector<int64_t> extents) {
+    TableOp op;
+    op.name = name;
+    op.role = role;
+    op.inputs = std::move(inputs);
+    op.node = std::string(name) + "_" + std::to_string(table.ops.size());
+    uint32_t result = value(std::move(extents));
+    op.outputs = {result};
+    table.ops.push_back(std::move(op));
+    return result;
+  }
+  std::vector<std::vector<uint32_t>> regionOps() {
+    linkUsers(table);
+    std::vector<std::vector<uint32_t>> ops;
+    for (const Region &region : formRegions(table))
+      ops.push_back(region.ops);
+    return ops;
+  }
+};
+
+bool contains(const std::vector<std::vector<uint32_t>> &regions, std::vector<uint32_t> ops) {
+  return std::find(regions.begin(), regions.end(), ops) != regions.end();
+}
+
+TEST(Regions, residualBlockOffersAllGroups) {
+  TableSketch sketch;
+  uint32_t x = sketch.value({1, 8, 4, 4}), w = sketch.value({8, 8, 3, 3}, true);
+  sketch.table.inputs = {x};
+  uint32_t y = sketch.op("conv", OpRole::Contraction, {x, w}, {1, 8, 4, 4});
+  uint32_t sum = sketch.op("add", OpRole::Pointwise, {y, x}, {1, 8, 4, 4});
+  uint32_t out = sketch.op("relu", OpRole::Pointwise, {sum}, {1, 8, 4, 4});
+  sketch.table.outputs = {out};
+  auto regions = sketch.regionOps();
+  for (std::vector<uint32_t> ops : std::vector<std::vector<uint32_t>>{{0}, {1}, {2}, {0, 1}, {0, 1, 2}, {1, 2}})
+    EXPECT_TRUE(contains(regions, ops)) << ops.size() << " ops from " << ops[0];
+}
+
+TEST(Regions, areConvex) {
+  // relu feeds add directly and through a transposition: relu+add without it would need what it gives.
+  TableSketch sketch;
+  uint32_t x = sketch.value({4, 4});
+  sketch.table.inputs = {x};
+  uint32_t a = sketch.op("relu", OpRole::Pointwise, {x}, {4, 4});
+  uint32_t b = sketch.op("top_k", OpRole::Other, {a}, {4, 4});
+  uint32_t c = sketch.op("add", OpRole::Pointwise, {a, b}, {4, 4});
+  sketch.table.outputs = {c};
+  auto regions = sketch.regionOps();
+  EXPECT_FALSE(contains(regions, {0, 2}));
+  EXPECT_TRUE(contains(regions, {0}));
+  EXPECT_TRUE(contains(regions, {2}));
+}
+
+TEST(Regions, viewsAndShapeDataNeedNone) {
+  TableSketch sketch;
+  uint32_t x = sketch.value({4, 4});
+  sketch.table.inputs = {x};
+  uint32_t a = sketch.op("reshape", OpRole::View, {x}, {16});
+  uint32_t b = sketch.op("shape", OpRole::Other, {x}, {2});
+  sketch.table.values[b].isShapeData = true;
+  sketch.table.outputs = {a, b};
+  EXPECT_TRUE(sketch.regionOps().empty());
+}
+
+TEST(Regions, problemHasSmallConstantsAsLiterals) {
+  TableSketch sketch;
+  uint32_t x = sketch.value({2, 3}), half = sketch.value({}, true), many = sketch.value({2, 3}, true);
+  float halfData = 0.5f;
+  float manyData[6] = {1, 2, 3, 4, 5, 6};
+  sketch.table.values[half].data = &halfData;
+  sketch.table.values[half].dataBytes = sizeof halfData;
+  sketch.table.values[many].data = manyData;
+  sketch.table.values[many].dataBytes = sizeof manyData;
+  sketch.table.inputs = {x};
+  uint32_t a = sketch.op("mul", OpRole::Pointwise, {x, half}, {2, 3});
+  uint32_t b = sketch.op("add", OpRole::Pointwise, {a, many}, {2, 3});
+  sketch.table.outputs = {b};
+  linkUsers(sketch.table);
+  for (const Region &region : formRegions(sketch.table)) {
+    if (region.ops != std::vector<uint32_t>{0, 1})
+      continue;
+    RegionProblem problem = makeProblem(sketch.table, region);
+    EXPECT_EQ(problem.operands, (std::vector<uint32_t>{x, many}));
+    EXPECT_EQ(problem.results, (std::vector<uint32_t>{b}));
+    auto parsed = Problem::parse(problem.problem.text());
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->text(), problem.problem.text());
+    EXPECT_NE(problem.problem.text().find("{0.5}"), std::string::npos) << problem.problem.text();
+    return;
+  }
+  FAIL() << "mul+add is not a region";
+}
+
+} // namespace
+} // namespace dovetail::plan

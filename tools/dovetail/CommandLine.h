@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all commands share: options, messages, exit codes. Results go to standard output, everything else to standard
+// error. Exit codes: 0 done, 2 bad input, 3 cannot run here, 4 a bug of ours.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "driver/Environment.h"
+#include "plan/Planner.h"
+#include "support/Expected.h"
+#include "support/Log.h"
+
+namespace dovetail::cli {
+
+struct CommonOptions {
+  unsigned threads = 0; ///< 0: all cores this process may use
+  std::vector<std::string> only, plugins;
+  std::string prefer = "cost", select = "measure", cache;
+  bool cacheGiven = false, noCache = false;
+  std::vector<std::string> force, dims;
+  double budget = 120;
+  bool deterministic = false, json = false, verbose = false;
+
+  void addTo(CLI::App &app);
+  void addPlanningTo(CLI::App &app);
+};
+
+/// Everything a command needs to plan or measure, made from the options and the environment.
+struct Settings {
+  Environment environment;
+  Target target;
+  plan::PlannerOptions planner;
+  std::string cacheFolder;
+  plan::Prefer prefer = plan::Prefer::Cost;
+  SymbolValues dims;
+  Log log;
+};
+
+Expected<Settings> makeSettings(const CommonOptions &options);
+PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only);
+
+/// Prints the message and returns the exit code for it.
+int fail(const Error &error);
+
+/// "12.3 us", "4.56 ms", "1.2 s"
+std::string duration(double micros);
+
+/// A line on standard error that rewrites itself, on a terminal only.
+class Progress {
+public:
+  Progress();
+  ~Progress();
+  void show(size_t done, size_t total, const std::string &what);
+
+private:
+  bool terminal;
+  bool shown = false;
+};
+
+/// Adds the subcommands; each sets `exitCode` when run.
+void addProblem(CLI::App &app, int &exitCode);
+void addDoctor(CLI::App &app, int &exitCode);
+void addModelCommands(CLI::App &app, int &exitCode);
+
+} // namespace dovetail::cli

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dovetail explain: for every step of a plan the chosen kernel, its time, what else was on offer and what became of it.
+#include "Explain.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "CommandLine.h"
+#include "driver/WholeModel.h"
+#include "runtime/Model.h"
+
+namespace dovetail::cli {
+namespace {
+
+std::string chosenLabel(const PlanStep &step) {
+  switch (step.kind) {
+  case StepKind::Kernel:
+    return step.choice.candidate.provider + ":" + step.choice.candidate.algorithm;
+  case StepKind::LateBound:
+    return step.lateProviders.front() + " at first execution, else " + step.choice.candidate.provider + ":" +
+           step.choice.candidate.algorithm;
+  case StepKind::ShapeData:
+    return "extents written by the runtime";
+  case StepKind::Copy:
+    return "copied by the runtime";
+  default:
+    return "control flow";
+  }
+}
+
+/// Shares of the planned time by provider.
+std::map<std::string, std::pair<unsigned, double>> shares(const Plan &plan) {
+  std::map<std::string, std::pair<unsigned, double>> result;
+  for (const PlanStep &step : plan.blocks.front().steps) {
+    if (step.kind != StepKind::Kernel && step.kind != StepKind::LateBound)
+      continue;
+    bool conversion = step.report < plan.reports.size() && plan.reports[step.report].conversion;
+    std::string who = conversion ? "layout conversions"
+                      : step.kind == StepKind::LateBound ? step.lateProviders.front() + " (late)"
+                                                         : step.choice.candidate.provider;
+    auto &[count, micros] = result[who];
+    ++count;
+    if (step.report < plan.reports.size())
+      micros += std::max(0.0, plan.reports[step.report].micros);
+  }
+  return result;
+}
+
+} // namespace
+
+nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &states) {
+  nlohmann::json steps = nlohmann::json::array();
+  for (size_t i = 0; i < plan.blocks.front().steps.size(); ++i) {
+    const PlanStep &step = plan.blocks.front().steps[i];
+    nlohmann::json item{{"nodes", step.label}, {"kernel", chosenLabel(step)}};
+    if (step.kind == StepKind::Kernel || step.kind == StepKind::LateBound) {
+      item["problem"] = plan.problems[step.problem];
+      item["input_layouts"] = step.choice.candidate.inputLayouts;
+      item["output_layouts"] = step.choice.candidate.outputLayouts;
+      item["workspace_bytes"] = step.workspaceBytes;
+      if (step.fallback)
+        item["fallback"] = step.fallback->candidate.label();
+    }
+    if (i < states.size() && !states[i].note.empty()) {
+      item["running"] = states[i].running;
+      item["note"] = states[i].note;
+    }
+    if (step.report < plan.reports.size()) {
+      const RegionReport &report = plan.reports[step.report];
+      item["ops"] = report.ops;
+      item["micros"] = report.micros;
+      item["conversion"] = report.conversion;
+      item["conversion_micros"] = report.conversionMicros;
+      nlohmann::json alternatives = nlohmann::json::array();
+      for (const Alternative &alternative : report.alternatives)
+        alternatives.push_back({{"label", alternative.label},
+                                {"micros", alternative.micros},
+                                {"low", alternative.low},
+                                {"high", alternative.high},
+                                {"outcome", alternative.outcome}});
+      item["alternatives"] = std::move(alternatives);
+    }
+    steps.push_back(std::move(item));
+  }
+  nlohmann::json timings = nlohmann::json::array();
+  for (const WholeModelTiming &timing : plan.timings)
+    timings.push_back({{"plan", timing.name},
+                       {"micros", timing.micros},
+                       {"low", timing.low},
+                       {"high", timing.high},
+                       {"chosen", timing.chosen}});
+  return {{"model", plan.model},       {"target", plan.target.text()},
+          {"selection", plan.selection}, {"providers", plan.providers},
+          {"arena_bytes", plan.blocks.front().arenaBytes},
+          {"steps", std::move(steps)}, {"whole_model", std::move(timings)}};
+}
+
+void printExplanation(const Plan &plan, const std::vector<StepState> &states, bool everything) {
+  std::printf("%s on %s, chosen by %s\n", plan.model.c_str(), plan.target.text().c_str(), plan.selection.c_str());
+  for (const auto &[provider, version] : plan.providers)
+    std::printf("  provider %-10s %s\n", provider.c_str(), version.c_str());
+  for (const auto &[who, share] : shares(plan))
+    std::printf("  %4u steps %-20s %10s\n", share.first, who.c_str(), duration(share.second).c_str());
+  for (const WholeModelTiming &timing : plan.timings)
+    std::printf("  whole model, %-14s %10s (%s to %s)%s\n", timing.name.c_str(), duration(timing.micros).c_str(),
+                duration(timing.low).c_str(), duration(timing.high).c_str(), timing.chosen ? "  chosen" : "");
+  const auto &steps = plan.blocks.front().steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const PlanStep &step = steps[i];
+    const RegionReport *report = step.report < plan.reports.size() ? &plan.reports[step.report] : nullptr;
+    std::printf("\n%s\n", step.label.c_str());
+    std::printf("  %10s  %s\n", duration(report ? report->micros : -1).c_str(), chosenLabel(step).c_str());
+    if (i < states.size() && !states[i].note.empty())
+      std::printf("              runs %s: %s\n", states[i].running.c_str(), states[i].note.c_str());
+    if (!report)
+      continue;
+    if (!report->conversion)
+      std::printf("              %s; conversions of its inputs %s\n", report->ops.c_str(),
+                  report->conversionMicros > 0 ? duration(report->conversionMicros).c_str() : "none");
+    if (step.kind == StepKind::Kernel || step.kind == StepKind::LateBound)
+      if (everything)
+        std::printf("              dovetail problem '%s'\n", plan.problems[step.problem].c_str());
+    unsigned shown = 0;
+    for (const Alternative &alternative : report->alternatives) {
+      if (alternative.outcome == "chosen")
+        continue;
+      if (!everything && ++shown > 4)
+        break;
+      std::printf("  %10s    %s: %s\n", duration(alternative.micros).c_str(), alternative.label.c_str(),
+                  alternative.outcome.substr(0, everything ? std::string::npos : 110).c_str());
+    }
+  }
+}
+
+} // namespace dovetail::cli
