@@ -424,6 +424,19 @@ Value Emitter::pointerOf(uint32_t value) {
   return outputPointer(problem.outputOf(value));
 }
 
+Value Emitter::embed(ArrayRef<char> bytes) {
+  auto module = entry.getParentOp()->getParentOfType<ModuleOp>();
+  std::string name = "data" + std::to_string(std::distance(module.getBody()->begin(), module.getBody()->end()));
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    auto type = LLVM::LLVMArrayType::get(i8Type(), bytes.size());
+    LLVM::GlobalOp::create(builder, location(), type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                           builder.getStringAttr(StringRef(bytes.data(), bytes.size())), /*alignment=*/64);
+  }
+  return atEntry([&] { return Value(LLVM::AddressOfOp::create(builder, location(), pointerType(), name)); });
+}
+
 Value Emitter::extent(uint32_t number, uint32_t dimension) {
   const dvt_problem &source = problem.problem();
   auto valueOf = [&](uint32_t tensor) -> const dvt_value & {

@@ -148,6 +148,8 @@ public:
   Value outputPointer(uint32_t output) { return tensor(problem.problem().input_count + output); }
   /// Pointer of a problem value that is an input or output.
   Value pointerOf(uint32_t value);
+  /// Read-only bytes that become part of the kernel, 64-byte aligned.
+  Value embed(llvm::ArrayRef<char> bytes);
   /// Extent of an input or output; a constant where static.
   Value extent(uint32_t tensorNumber, uint32_t dimension);
   /// Any extent that is static or also an extent of some input or output.

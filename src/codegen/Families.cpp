@@ -10,6 +10,7 @@ namespace dovetail::codegen {
 static const EmissionFamily kFamilies[] = {
     {"pointwise", emitPointwiseKernel},
     {"matmul", emitMatMulKernel},
+    {"conv", emitConvolutionKernel},
 };
 
 const EmissionFamily *findEmissionFamily(std::string_view name) {

@@ -27,5 +27,7 @@ Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
                            KernelModule &module);
 Status emitMatMulKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                         KernelModule &module);
+Status emitConvolutionKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                             KernelModule &module);
 
 } // namespace dovetail::codegen

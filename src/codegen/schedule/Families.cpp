@@ -9,6 +9,7 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
   static const std::vector<ScheduleFamily> families = {
       {"pointwise", proposePointwise, packPointwise},
       {"matmul", proposeMatMul, packMatMul},
+      {"conv", proposeConvolution, packConvolution},
   };
   return families;
 }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Index arithmetic of iteration spaces.
+#include "codegen/SpaceEmission.h"
+
+namespace dovetail::codegen {
+
+SpaceEmission::SpaceEmission(Emitter &emitter, const Space &space)
+    : space(space), e(emitter), extents(space.axes.size()), pointers(space.operands.size()) {
+  // Made now, at a place that dominates all uses.
+  for (size_t axis = 0; axis < space.axes.size(); ++axis)
+    extent(axis);
+}
+
+Value SpaceEmission::dimensionExtent(const SpaceDimension &dimension) {
+  if (dimension.inside)
+    return e.index(dimension.block);
+  return e.ceilDiv(e.extentOf(space.shape[dimension.logical]), dimension.block);
+}
+
+Value SpaceEmission::extent(uint32_t axis) {
+  if (!extents[axis]) {
+    Value product = e.index(1);
+    for (const SpaceDimension &dimension : space.axes[axis].dimensions)
+      product = e.mul(product, dimensionExtent(dimension));
+    extents[axis] = product;
+  }
+  return extents[axis];
+}
+
+Value SpaceEmission::stride(uint32_t number, uint32_t axis) {
+  const SpaceOperand &operand = space.operands[number];
+  if (!operand.present[axis])
+    return e.index(0);
+  Value product = e.index(1);
+  for (uint32_t inner : operand.strideAxes(axis))
+    product = e.mul(product, extent(inner));
+  return product;
+}
+
+dvt_type SpaceEmission::type(uint32_t operand) const { return e.problem.value(space.operands[operand].value).type; }
+
+Value SpaceEmission::pointer(uint32_t number) {
+  const SpaceOperand &operand = space.operands[number];
+  if (pointers[number])
+    return pointers[number];
+  const dvt_value &value = e.problem.value(operand.value);
+  if (e.problem.inputOf(operand.value) >= 0 || e.problem.outputOf(operand.value) >= 0)
+    return pointers[number] = e.pointerOf(operand.value);
+  if (!e.problem.isLiteral(operand.value) || !value.literal) {
+    e.fail("a value inside the problem is read from memory");
+    return e.workspace();
+  }
+  const char *bytes = static_cast<const char *>(value.literal);
+  llvm::SmallVector<char, 0> data(bytes, bytes + value.literal_bytes);
+  if (operand.packed) {
+    data.resize(packedBytesOf(space, operand, value.type).value_or(0));
+    packOperand(space, operand, value, bytes, data.data());
+  }
+  return pointers[number] = e.embed(data);
+}
+
+Value SpaceEmission::offset(uint32_t operand, llvm::ArrayRef<Value> indices, uint32_t count) {
+  Value sum = e.index(0);
+  for (uint32_t axis = 0; axis < count; ++axis)
+    if (space.operands[operand].present[axis])
+      sum = e.add(sum, e.mul(indices[axis], stride(operand, axis)));
+  return sum;
+}
+
+Value SpaceEmission::loadAlongLast(uint32_t number, Value base, Value i, unsigned lanes, Value mask) {
+  const SpaceOperand &operand = space.operands[number];
+  uint32_t last = space.axes.size() - 1;
+  if (!operand.present[last])
+    return e.loadSplat(type(number), pointer(number), base, lanes);
+  if (operand.contiguousAlong(last))
+    return e.loadVector(type(number), pointer(number), e.add(base, i), lanes, mask);
+  Value step = stride(number, last);
+  Value offsets = e.add(e.mul(e.iota(lanes, e.i64Type()), step), e.add(base, e.mul(i, step)));
+  return e.gather(type(number), pointer(number), offsets, mask);
+}
+
+Value SpaceEmission::taskCount(const TaskSplit &split) {
+  Value count = e.ceilDiv(extent(split.axis), split.chunk);
+  for (uint32_t axis = 0; axis < split.axis; ++axis)
+    count = e.mul(count, extent(axis));
+  return count;
+}
+
+SpaceEmission::Task SpaceEmission::decode(const TaskSplit &split, Value task) {
+  Task decoded;
+  decoded.indices.resize(space.axes.size());
+  Value chunks = e.ceilDiv(extent(split.axis), split.chunk);
+  decoded.from = e.mul(e.rem(task, chunks), split.chunk);
+  decoded.to = e.minimum(e.add(decoded.from, split.chunk), extent(split.axis));
+  Value rest = e.div(task, chunks);
+  for (uint32_t axis = split.axis; axis-- > 0;) {
+    decoded.indices[axis] = axis == 0 ? rest : e.rem(rest, extent(axis));
+    rest = axis == 0 ? rest : e.div(rest, extent(axis));
+  }
+  return decoded;
+}
+
+Value SpaceEmission::padMask(llvm::ArrayRef<Value> indices, Value inner, unsigned lanes) {
+  if (space.padInner < 0)
+    return {};
+  const SpaceDimension &dimension = space.axes[space.padInner].dimensions[0];
+  Value outer = space.padOuter >= 0 ? indices[space.padOuter] : e.index(0);
+  Value remaining = e.sub(e.extentOf(space.shape[dimension.logical]), e.add(e.mul(outer, dimension.block), inner));
+  return e.tailMask(remaining, lanes);
+}
+
+} // namespace dovetail::codegen

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Schedules of fused element-wise ops. All tensors of the space's rank share one layout; constants are packed to fit
+// it. Outputs of different shapes are made by separate phases.
+#pragma once
+
+#include <vector>
+
+#include "codegen/schedule/Schedule.h"
+#include "codegen/schedule/Space.h"
+
+namespace dovetail::codegen {
+
+struct PointwisePhase {
+  std::vector<uint32_t> outputs; ///< problem values of one shape
+  std::vector<uint32_t> ops;     ///< those the outputs need, in order
+  Space space;
+  TaskSplit split;
+};
+
+/// The phases in the given layout: "" or one that fits the rank of all outputs. BadInput with a reason.
+Expected<std::vector<PointwisePhase>> planPointwise(const ProblemReader &problem, const Machine &machine,
+                                                    const Layout &layout);
+
+/// Layouts of images that native kernels offer beside row-major, for a rank.
+std::vector<std::string> imageLayouts(uint32_t rank, const Machine &machine);
+
+} // namespace dovetail::codegen

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loading is one mapping and one copy for each kernel: code refers only to itself. Running checks the tensors against
+// the problem, then calls the phases one after the other through the host's parallel-for.
+#include "providers/native/LoadedKernel.h"
+
+#include <algorithm>
+#include <alloca.h>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+#include <fmt/format.h>
+
+#include "providers/native/CompilerDoor.h"
+
+namespace dovetail::native {
+
+using namespace codegen;
+
+static constexpr uint64_t kLine = 64;
+static uint64_t roundUp(uint64_t bytes, uint64_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+
+void LoadedKernel::Free::operator()(void *memory) const { std::free(memory); }
+
+LoadedKernel::~LoadedKernel() {
+  if (code)
+    ::munmap(code, codeBytes);
+}
+
+Status LoadedKernel::mapCode(const dvt_prepare_args &args, const Machine &machine) {
+  const auto *bytes = static_cast<const uint8_t *>(args.kernel);
+  ImageHeader header;
+  if (!bytes || args.kernel_bytes < sizeof(header))
+    return badInput("a native kernel of {} bytes has no header", args.kernel_bytes);
+  std::memcpy(&header, bytes, sizeof(header));
+  if (header.magic != kImageMagic || header.version != kImageVersion)
+    return badInput("not a native kernel of version {}; compile it again", kImageVersion);
+  uint64_t size = args.kernel_bytes - sizeof(header);
+  uint64_t table = uint64_t(header.phaseCount) * sizeof(ImagePhase);
+  if (table > size || header.codeOffset < sizeof(header) + table || header.codeOffset > args.kernel_bytes ||
+      header.codeBytes != args.kernel_bytes - header.codeOffset || header.codeBytes == 0 ||
+      header.checksum != imageChecksum(bytes + sizeof(header), size))
+    return badInput("a native kernel of {} bytes is damaged; compile it again", args.kernel_bytes);
+  if (header.isa != machine.isa.level)
+    return badInput("the native kernel is for another instruction set than {}", machine.isa.name());
+  if (!hostSupports(machine.isa.level))
+    return unavailable("this processor has no {}", machine.isa.name());
+
+  codeBytes = roundUp(header.codeBytes, 4096);
+  void *memory = ::mmap(nullptr, codeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return unavailable("no memory for {} bytes of code", codeBytes);
+  code = static_cast<uint8_t *>(memory);
+  std::memcpy(code, bytes + header.codeOffset, header.codeBytes);
+  if (::mprotect(code, codeBytes, PROT_READ | PROT_EXEC))
+    return unavailable("the system does not let memory become executable");
+  for (uint32_t i = 0; i < header.phaseCount; ++i) {
+    ImagePhase entry;
+    std::memcpy(&entry, bytes + sizeof(header) + i * sizeof(entry), sizeof(entry));
+    if (entry.function >= header.codeBytes || (entry.count != kNoOffset && entry.count >= header.codeBytes))
+      return badInput("a native kernel's phase lies outside its code");
+    Phase phase{reinterpret_cast<PhaseFunction>(code + entry.function), nullptr, entry.staticCount};
+    if (entry.count != kNoOffset)
+      phase.count = reinterpret_cast<CountFunction>(code + entry.count);
+    phases.push_back(phase);
+  }
+  sharedBytes = roundUp(header.workspaceBytes, kLine);
+  scratchStride = roundUp(header.scratchBytes, kLine);
+  return Status::success();
+}
+
+Status LoadedKernel::packConstants(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                                   const dvt_prepare_args &args) {
+  const dvt_problem &source = problem.problem();
+  const ScheduleFamily *family = findScheduleFamily(schedule.family());
+  constants.resize(source.input_count);
+  for (uint32_t i = 0; i < source.input_count; ++i) {
+    if (!problem.isConstant(source.inputs[i]))
+      continue;
+    const void *given = args.constants ? args.constants[i] : nullptr;
+    constants[i] = given;
+    if (schedule.packedBytes[i] == 0)
+      continue;
+    if (!given)
+      return badInput("input {} is a constant that kernel {} packs, but it is not given", i, schedule.algorithm);
+    void *memory = std::aligned_alloc(kLine, roundUp(schedule.packedBytes[i], kLine));
+    if (!memory)
+      return unavailable("no memory for {} bytes of packed constants", schedule.packedBytes[i]);
+    packed.emplace_back(memory);
+    family->pack(problem, machine, schedule, i, given, memory);
+    constants[i] = memory;
+  }
+  return Status::success();
+}
+
+Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &problem, const Machine &machine,
+                                                           const Schedule &schedule, const dvt_prepare_args &args) {
+  std::unique_ptr<LoadedKernel> kernel(new LoadedKernel);
+  const dvt_problem &source = problem.problem();
+  kernel->inputCount = source.input_count;
+  kernel->threads = std::max({1u, machine.threads, args.threads});
+  auto addTensor = [&](uint32_t value) {
+    TensorShape shape{problem.value(value).type, {}};
+    for (uint32_t i = 0; i < problem.value(value).rank; ++i)
+      shape.extents.push_back(problem.value(value).extents[i].value);
+    kernel->extentCount += shape.extents.size();
+    kernel->tensors.push_back(std::move(shape));
+  };
+  std::for_each(source.inputs, source.inputs + source.input_count, addTensor);
+  std::for_each(source.outputs, source.outputs + source.output_count, addTensor);
+  if (Status status = kernel->mapCode(args, machine); !status)
+    return status.takeError();
+  if (Status status = kernel->packConstants(problem, machine, schedule, args); !status)
+    return status.takeError();
+  return kernel;
+}
+
+uint64_t LoadedKernel::workspaceBytes() const { return sharedBytes + scratchStride * threads; }
+
+dvt_code LoadedKernel::checkTensors(const dvt_run_args &args, dvt_error *error) const {
+  uint32_t outputs = tensors.size() - inputCount;
+  if (args.input_count != inputCount || args.output_count != outputs)
+    return report(error, DVT_BAD_INPUT,
+                  fmt::format("a kernel of {} inputs and {} outputs is run with {} and {}", inputCount, outputs,
+                              args.input_count, args.output_count));
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    const dvt_tensor &given = i < inputCount ? args.inputs[i] : args.outputs[i - inputCount];
+    const TensorShape &wanted = tensors[i];
+    bool fits = given.type == wanted.type && given.rank == wanted.extents.size() && !given.strides &&
+                given.memory != DVT_MEMORY_DEVICE;
+    bool empty = false;
+    for (uint32_t j = 0; fits && j < given.rank; ++j) {
+      fits = wanted.extents[j] < 0 ? given.extents[j] >= 0 : given.extents[j] == wanted.extents[j];
+      empty |= given.extents[j] == 0;
+    }
+    if (!fits)
+      return report(error, DVT_BAD_INPUT,
+                    fmt::format("{} {} does not have the type and extents the kernel was made for, or is not dense",
+                                i < inputCount ? "input" : "output", i < inputCount ? i : i - inputCount));
+    if (!given.data && !empty && !(i < inputCount && constants[i]))
+      return report(error, DVT_BAD_INPUT,
+                    fmt::format("{} {} has no memory", i < inputCount ? "input" : "output",
+                                i < inputCount ? i : i - inputCount));
+  }
+  return DVT_OK;
+}
+
+namespace {
+struct PhaseCall {
+  PhaseFunction function;
+  const KernelArgs *args;
+};
+
+void runTasks(void *argument, int64_t begin, int64_t end, uint32_t worker) {
+  const auto &call = *static_cast<const PhaseCall *>(argument);
+  call.function(call.args, begin, end, worker);
+}
+} // namespace
+
+dvt_code LoadedKernel::run(const dvt_run_args &args, dvt_error *error) const {
+  if (dvt_code code = checkTensors(args, error); code != DVT_OK)
+    return code;
+  if (workspaceBytes() > args.workspace_bytes || (workspaceBytes() && !args.workspace))
+    return report(error, DVT_BAD_INPUT,
+                  fmt::format("the kernel needs {} bytes of workspace and is given {}", workspaceBytes(),
+                              args.workspace_bytes));
+  auto *data = static_cast<void **>(alloca((tensors.size() + 1) * sizeof(void *)));
+  auto *extents = static_cast<int64_t *>(alloca((extentCount + 1) * sizeof(int64_t)));
+  int64_t *next = extents;
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    const dvt_tensor &tensor = i < inputCount ? args.inputs[i] : args.outputs[i - inputCount];
+    data[i] = i < inputCount && constants[i] ? const_cast<void *>(constants[i]) : tensor.data;
+    next = std::copy(tensor.extents, tensor.extents + tensor.rank, next);
+  }
+  char *workspace = static_cast<char *>(args.workspace);
+  KernelArgs kernelArgs{data, extents, workspace, workspace + sharedBytes, int64_t(scratchStride)};
+  bool parallel = args.parallel && args.parallel->threads > 1 && args.parallel->threads <= threads;
+  for (const Phase &phase : phases) {
+    int64_t count = phase.count ? phase.count(&kernelArgs) : phase.staticCount;
+    if (count <= 0)
+      continue;
+    if (!parallel || count == 1) {
+      phase.function(&kernelArgs, 0, count, 0);
+      continue;
+    }
+    PhaseCall call{phase.function, &kernelArgs};
+    args.parallel->run(args.parallel->context, count, runTasks, &call);
+  }
+  return DVT_OK;
+}
+
+} // namespace dovetail::native

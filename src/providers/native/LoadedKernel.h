@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel ready to run: its code mapped executable, its constants packed. Running allocates nothing and may happen in
+// several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "codegen/schedule/KernelAbi.h"
+#include "codegen/schedule/Schedule.h"
+#include "dovetail/provider.h"
+#include "support/Expected.h"
+
+namespace dovetail::native {
+
+class LoadedKernel {
+public:
+  /// Checks the kernel bytes before it trusts them. The problem is needed during the call only.
+  static Expected<std::unique_ptr<LoadedKernel>> load(const codegen::ProblemReader &problem,
+                                                      const codegen::Machine &machine,
+                                                      const codegen::Schedule &schedule, const dvt_prepare_args &args);
+  ~LoadedKernel();
+  LoadedKernel(const LoadedKernel &) = delete;
+
+  uint64_t workspaceBytes() const;
+  dvt_code run(const dvt_run_args &args, dvt_error *error) const;
+
+private:
+  LoadedKernel() = default;
+  Status mapCode(const dvt_prepare_args &args, const codegen::Machine &machine);
+  Status packConstants(const codegen::ProblemReader &problem, const codegen::Machine &machine,
+                       const codegen::Schedule &schedule, const dvt_prepare_args &args);
+  dvt_code checkTensors(const dvt_run_args &args, dvt_error *error) const;
+
+  struct Phase {
+    codegen::PhaseFunction function;
+    codegen::CountFunction count; ///< null where the count is static
+    int64_t staticCount;
+  };
+  struct TensorShape {
+    dvt_type type;
+    std::vector<int64_t> extents; ///< -1 where symbolic
+  };
+  struct Free {
+    void operator()(void *memory) const;
+  };
+
+  uint8_t *code = nullptr;
+  uint64_t codeBytes = 0;
+  std::vector<Phase> phases;
+  std::vector<TensorShape> tensors; ///< inputs, then outputs
+  uint32_t inputCount = 0, extentCount = 0, threads = 1;
+  uint64_t sharedBytes = 0, scratchStride = 0;
+  std::vector<const void *> constants; ///< for each input: packed or given bytes, or null where it comes with each run
+  std::vector<std::unique_ptr<void, Free>> packed;
+};
+
+} // namespace dovetail::native

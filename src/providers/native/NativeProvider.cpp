@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plug-in of Dovetail's own kernels: proposes what the schedule families offer, loads and runs kernels. Compiling
+// is in a shared object of its own, loaded from this one's folder at the first compile, so that a machine that only runs
+// models needs no LLVM.
+#include <dlfcn.h>
+#include <new>
+#include <string>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "codegen/schedule/Schedule.h"
+#include "providers/native/CompilerDoor.h"
+#include "providers/native/LoadedKernel.h"
+
+using namespace dovetail;
+using namespace dovetail::native;
+
+struct dvt_provider {
+  dvt_provider_info info{};
+  std::string compilerPath;
+  void *compiler = nullptr;
+  CompileFunction compile = nullptr;
+};
+
+struct dvt_kernel {
+  std::unique_ptr<LoadedKernel> loaded;
+};
+
+namespace {
+
+dvt_code codeOf(const Error &error) {
+  switch (error.kind) {
+  case ErrorKind::BadInput:
+    return DVT_BAD_INPUT;
+  case ErrorKind::Unavailable:
+    return DVT_UNAVAILABLE;
+  default:
+    return DVT_FAILED;
+  }
+}
+
+dvt_code create(const dvt_host *, dvt_provider **provider, dvt_error *error) {
+  auto *made = new (std::nothrow) dvt_provider;
+  if (!made)
+    return report(error, DVT_OUT_OF_MEMORY, "no memory for the native provider");
+  Dl_info self;
+  if (::dladdr(reinterpret_cast<void *>(&create), &self) && self.dli_fname) {
+    std::string path = self.dli_fname;
+    made->compilerPath = path.substr(0, path.rfind('/') + 1) + kCompilerFile;
+  }
+  made->info.struct_size = sizeof(made->info);
+  made->info.name = "native";
+  made->info.version = "1";
+  made->info.can_compile = ::access(made->compilerPath.c_str(), R_OK) == 0;
+  *provider = made;
+  return DVT_OK;
+}
+
+/// The compiler stays loaded: LLVM does not like to be unloaded while threads that used it live.
+void destroy(dvt_provider *provider) { delete provider; }
+
+const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
+
+void offer(const codegen::Schedule &schedule, const codegen::Machine &machine, const dvt_problem &problem,
+           const dvt_candidate_sink &sink) {
+  std::vector<const char *> inputs, outputs;
+  for (const std::string &layout : schedule.inputLayouts)
+    inputs.push_back(layout.c_str());
+  for (const std::string &layout : schedule.outputLayouts)
+    outputs.push_back(layout.c_str());
+  dvt_candidate candidate{};
+  candidate.struct_size = sizeof(candidate);
+  candidate.algorithm = schedule.algorithm.c_str();
+  candidate.input_layouts = inputs.data();
+  candidate.output_layouts = outputs.data();
+  auto aligned = [](uint64_t bytes) { return (bytes + 63) / 64 * 64; };
+  candidate.workspace_bytes = aligned(schedule.workspaceBytes) + aligned(schedule.scratchBytes) * machine.threads;
+  for (uint64_t bytes : schedule.packedBytes)
+    candidate.packed_bytes += bytes;
+  candidate.packing = candidate.packed_bytes ? DVT_PACKING_AT_LOAD : DVT_PACKING_NONE;
+  candidate.threading = DVT_THREADING_PARALLEL_FOR;
+  candidate.numerics = schedule.numerics;
+  candidate.deterministic = 1;
+  candidate.runtime_extents = 1;
+  candidate.estimate_micros = schedule.estimateMicros;
+  sink.candidate(sink.context, &candidate);
+}
+
+bool hasStrides(const dvt_problem &problem) {
+  for (uint32_t i = 0; i < problem.value_count; ++i)
+    if (problem.values[i].strides)
+      return true;
+  return false;
+}
+
+dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *problem, const dvt_candidate_sink *sink,
+                 dvt_error *error) {
+  auto machine = codegen::Machine::of(*target);
+  if (!machine)
+    return report(error, DVT_UNSUPPORTED, machine.error().message);
+  if (hasStrides(*problem))
+    return report(error, DVT_UNSUPPORTED, "native kernels take dense tensors only");
+  codegen::ProblemReader reader(*problem);
+  std::string reason;
+  bool offered = false;
+  codegen::ScheduleSink schedules;
+  schedules.offer = [&](const codegen::Schedule &schedule) {
+    offered = true;
+    offer(schedule, *machine, *problem, *sink);
+  };
+  schedules.refuse = [&](const char *family, const std::string &why) {
+    if (reason.empty())
+      reason = fmt::format("{}: {}", family, why);
+    if (sink->refusal)
+      sink->refusal(sink->context, family, why.c_str());
+  };
+  for (const codegen::ScheduleFamily &family : codegen::scheduleFamilies())
+    family.propose(reader, *machine, schedules);
+  if (offered)
+    return DVT_OK;
+  if (reason.empty())
+    reason = "no native kernel family takes these ops together";
+  return report(error, DVT_UNSUPPORTED, reason);
+}
+
+dvt_code loadCompiler(dvt_provider &provider, dvt_error *error) {
+  if (provider.compile)
+    return DVT_OK;
+  provider.compiler = ::dlopen(provider.compilerPath.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!provider.compiler) {
+    const char *why = ::dlerror();
+    return report(error, DVT_UNAVAILABLE, fmt::format("the native compiler is not there: {}", why ? why : ""));
+  }
+  provider.compile = reinterpret_cast<CompileFunction>(::dlsym(provider.compiler, kCompileSymbol));
+  if (!provider.compile)
+    return report(error, DVT_UNAVAILABLE, fmt::format("{} does not export {}", provider.compilerPath, kCompileSymbol));
+  return DVT_OK;
+}
+
+dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
+                 const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error) {
+  if (dvt_code code = loadCompiler(*provider, error); code != DVT_OK)
+    return code;
+  return provider->compile(target, problem, candidate, sink, error);
+}
+
+dvt_code prepare(dvt_provider *, const dvt_target *target, const dvt_problem *problem, const dvt_candidate *candidate,
+                 const dvt_prepare_args *args, dvt_kernel **kernel, dvt_error *error) {
+  auto machine = codegen::Machine::of(*target);
+  if (!machine)
+    return report(error, DVT_UNSUPPORTED, machine.error().message);
+  codegen::ProblemReader reader(*problem);
+  auto schedule = hasStrides(*problem) ? std::nullopt : findSchedule(reader, *machine, *candidate);
+  if (!schedule)
+    return report(error, DVT_UNSUPPORTED,
+                  fmt::format("native does not propose '{}' for this problem", candidate->algorithm));
+  auto loaded = LoadedKernel::load(reader, *machine, *schedule, *args);
+  if (!loaded)
+    return report(error, codeOf(loaded.error()), loaded.error().message);
+  *kernel = new dvt_kernel{std::move(*loaded)};
+  return DVT_OK;
+}
+
+uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->loaded->workspaceBytes(); }
+
+dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) { return kernel->loaded->run(*args, error); }
+
+void destroyKernel(dvt_kernel *kernel) { delete kernel; }
+
+} // namespace
+
+extern "C" DVT_EXPORT const dvt_provider_api *dvt_provider_entry(uint32_t hostVersion) {
+  static const dvt_provider_api api = {sizeof(dvt_provider_api),
+                                       DVT_PROVIDER_ABI_VERSION,
+                                       "native",
+                                       create,
+                                       destroy,
+                                       info,
+                                       propose,
+                                       compile,
+                                       prepare,
+                                       workspaceBytes,
+                                       run,
+                                       destroyKernel};
+  return hostVersion == DVT_PROVIDER_ABI_VERSION ? &api : nullptr;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks every candidate of the native provider for a problem: compiles it once, runs it on random inputs (for each
+// binding of the symbols, by one and by several workers), and compares with the reference provider. Memory around
+// outputs and in the padding of blocked layouts is checked, too.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/Plugin.h"
+#include "support/Problem.h"
+
+namespace dovetail::test {
+
+struct CheckOptions {
+  std::vector<SymbolValues> bindings = {{}}; ///< run once for each
+  double low = -3, high = 3;                 ///< of random f32 inputs; integers are the whole numbers in between
+  bool specials = false;                     ///< mix infinities, NaN, zeros and tiny numbers into f32 inputs
+  double relative = 2e-6, absolute = 2e-6;
+  std::vector<double> values; ///< where given, f32 inputs are drawn from these alone
+  unsigned seed = 1;
+};
+
+struct CheckResult {
+  std::vector<std::string> candidates; ///< labels of those checked, in order
+  std::vector<std::string> refusals;
+};
+
+/// Reports differences as GoogleTest failures. Also at AVX2 where the machine has AVX-512.
+CheckResult checkNative(const std::string &problem, const CheckOptions &options = {});
+
+/// What native refuses a problem with; empty when it offers something.
+std::string refusalOf(const std::string &problem);
+
+const PluginSet &plugins();
+
+} // namespace dovetail::test
