@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <string_view>
 
 namespace dovetail::onednn {
@@ -72,7 +73,8 @@ Library::Library(const char *path) {
     std::string folder(rest.substr(0, end));
     rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
     // Relative folders would make what is loaded depend on the current one.
-    if (!folder.empty() && folder[0] == '/' && attempt(folder + "/" + soname))
+    if (!folder.empty() && folder[0] == '/' && std::filesystem::exists(folder + "/" + soname) &&
+        attempt(folder + "/" + soname))
       return;
   }
   if (attempt(soname))

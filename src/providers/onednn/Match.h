@@ -8,37 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "providers/OperandView.h"
 #include "providers/onednn/Api.h"
 
 namespace dovetail::onednn {
 
 using providers::OpReader;
 using providers::ProblemReader;
-
-/// A value as an operand of a primitive: its bytes under the primitive's dimensions.
-struct View {
-  uint32_t value = DVT_NO_VALUE;
-  Dims dims, strides;
-  /// Axis of the value for each dimension, when the dimensions are a permutation of the axes of a
-  /// dense value; empty otherwise. Only then may the layout differ from row-major.
-  std::vector<int> axes;
-
-  bool isPresent() const { return value != DVT_NO_VALUE; }
-  bool isFree() const { return !axes.empty(); }
-  /// Number of dimensions greater than 1.
-  size_t wideDims() const;
-  /// Dimension i becomes old dimension order[i].
-  View permuted(const std::vector<size_t> &order) const;
-  /// The same elements in the same order under other dimensions; nothing where the memory is not
-  /// dense.
-  std::optional<View> reshaped(const Dims &to) const;
-  /// With a dimension of 1 put in at `position`.
-  View withAxis(size_t position) const;
-  /// With dimensions of 1 in front, up to `rank`.
-  View withRank(size_t rank) const;
-  /// The first `count` dimensions as one; nothing where one stride cannot step through them.
-  std::optional<View> collapsed(size_t count) const;
-};
+using providers::View;
 
 /// An element-wise step after the main op.
 struct PostOp {

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every BLAS candidate of many products against plain loops, refusals and a missing library.
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "CandidateCheck.h"
+
+using namespace dovetail;
+using namespace dovetail::test;
+
+namespace {
+
+class Blas : public testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    plugins = new PluginSet(loadPlugin("blas", DOVETAIL_VENDOR_DIRS));
+  }
+  void SetUp() override {
+    provider = plugins->find("blas");
+    ASSERT_TRUE(provider) << (plugins->failures().empty() ? "" : plugins->failures()[0].reason);
+    if (std::string missing = provider->info().libraries[0].missing; !missing.empty())
+      GTEST_SKIP() << missing;
+  }
+  /// Names of the candidates found, layouts of the first operand behind '@' where they are not
+  /// row-major.
+  std::set<std::string> check(const std::string &text) {
+    std::set<std::string> names;
+    for (const CheckedCandidate &candidate : checkCandidates(*provider, text)) {
+      const std::string &layout = candidate.outputLayouts[0];
+      names.insert(candidate.algorithm + (layout.empty() ? "" : "@" + layout));
+    }
+    EXPECT_FALSE(names.empty()) << text << "\n" << refusalOf(*provider, text);
+    return names;
+  }
+  static PluginSet *plugins;
+  const Provider *provider = nullptr;
+};
+PluginSet *Blas::plugins = nullptr;
+
+using Names = std::set<std::string>;
+
+} // namespace
+
+TEST_F(Blas, MatMul) {
+  EXPECT_EQ(
+      check(
+          "problem(%0: f32[20,30], %1: f32[30,40]) %2: f32[20,40] = mat_mul@13(%0, %1) return(%2)"),
+      (Names{"gemm:mkl"}));
+  EXPECT_EQ(
+      check("problem(%0: f32[2,20,30], %1: const f32[30,40], %2: const f32[40]) %3: f32[2,20,40] = "
+            "mat_mul@13(%0, %1); %4: f32[2,20,40] = add@14(%3, %2) return(%4)"),
+      (Names{"gemm:mkl", "gemm-packed:mkl"}));
+  EXPECT_EQ(
+      check("problem(%0: f32[1,300], %1: const f32[300,70], %2: const f32[70]) %3: f32[1,70] = "
+            "mat_mul@13(%0, %1); %4: f32[1,70] = add@14(%2, %3) return(%4)"),
+      (Names{"gemm:mkl", "gemm-packed:mkl", "gemv:mkl"}));
+  EXPECT_EQ(check("problem(%0: f32[3,4,5,7], %1: f32[3,4,7,6]) %2: f32[3,4,5,6] = mat_mul@13(%0, "
+                  "%1) return(%2)"),
+            (Names{"gemm-loop:mkl", "gemm-batch:mkl"}));
+  check(
+      "problem(%0: f32[3,1,5,7], %1: f32[4,7,6]) %2: f32[3,4,5,6] = mat_mul@13(%0, %1) return(%2)");
+  check(
+      "problem(%0: const f32[5,7], %1: f32[4,7,6]) %2: f32[4,5,6] = mat_mul@13(%0, %1) return(%2)");
+}
+
+TEST_F(Blas, VectorsOnEitherSide) {
+  for (const char *text :
+       {"problem(%0: f32[7], %1: f32[2,7,6]) %2: f32[2,6] = mat_mul@13(%0, %1) return(%2)",
+        "problem(%0: f32[2,5,7], %1: const f32[7], %2: f32[2,5]) %3: f32[2,5] = mat_mul@13(%0, "
+        "%1); %4: f32[2,5] = "
+        "add@14(%3, %2) return(%4)",
+        "problem(%0: f32[7], %1: f32[7]) %2: f32[] = mat_mul@13(%0, %1) return(%2)",
+        "problem(%0: f32[50,7], %1: f32[7,1]) %2: f32[50,1] = mat_mul@13(%0, %1) return(%2)",
+        "problem(%0: f32[7,50], %1: f32[1,7]) %2: f32[50,7] = transpose@13(%0) {perm=[1,0]}; %3: "
+        "f32[7,1] = "
+        "transpose@13(%1) {perm=[1,0]}; %4: f32[50,1] = mat_mul@13(%2, %3) return(%4)",
+        "problem(%0: f32[7,1], %1: f32[50,7]) %2: f32[1,7] = transpose@13(%0) {perm=[1,0]}; %3: "
+        "f32[7,50] = "
+        "transpose@13(%1) {perm=[1,0]}; %4: f32[1,50] = mat_mul@13(%2, %3) return(%4)",
+        "problem(%0: f32[7,4], %1: f32[7,50]) %2: f32[4,7] = transpose@13(%0) {perm=[1,0]}; %3: "
+        "f32[4,50] = "
+        "mat_mul@13(%2, %1) return(%3)"})
+    check(text);
+}
+
+TEST_F(Blas, TransposesScalesAndAddends) {
+  check("problem(%0: f32[1,32,4,16], %1: f32[1,32,4,16], %2: f32[] {0.25}, %3: f32[1,1,1,32]) %4: "
+        "f32[1,4,32,16] = "
+        "transpose@13(%0) {perm=[0,2,1,3]}; %5: f32[1,4,16,32] = transpose@13(%1) "
+        "{perm=[0,2,3,1]}; %6: "
+        "f32[1,4,32,32] = mat_mul@13(%4, %5); %7: f32[1,4,32,32] = mul@14(%6, %2); %8: "
+        "f32[1,4,32,32] = add@14(%7, "
+        "%3) return(%8)");
+  check("problem(%0: f32[1,4,32,24], %1: f32[1,4,24,16]) %2: f32[1,4,32,16] = mat_mul@13(%0, %1); "
+        "%3: f32[1,32,4,16] "
+        "= transpose@13(%2) {perm=[0,2,1,3]} return(%3)");
+  check("problem(%0: f32[20,30], %1: f32[30,40]) %2: f32[20,40] = mat_mul@13(%0, %1); %3: "
+        "f32[40,20] = "
+        "transpose@13(%2) {perm=[1,0]} return(%3)");
+  check("problem(%0: f32[20,30], %1: f32[30,40], %2: f32[] {4}, %3: f32[20,1]) %4: f32[20,40] = "
+        "mat_mul@13(%0, %1); "
+        "%5: f32[20,40] = sub@14(%3, %4); %6: f32[20,40] = div@14(%5, %2) return(%6)");
+  check("problem(%0: f32[20,30], %1: f32[30,40], %2: f32[] {4}, %3: f32[20,40]) %4: f32[20,40] = "
+        "mat_mul@13(%0, %1); "
+        "%5: f32[20,40] = mul@14(%2, %4); %6: f32[20,40] = sub@14(%5, %3); %7: f32[20,40] = "
+        "mul@14(%6, %2) "
+        "return(%7)");
+  check("problem(%0: f32[20,30], %1: const f32[30,40], %2: f32[40] {0.5..}, %3: f32[40,20]) %4: "
+        "f32[20,40] = "
+        "mat_mul@13(%0, %1); %5: f32[40,20] = transpose@13(%4) {perm=[1,0]}; %6: f32[40,20] = "
+        "add@14(%5, %3) "
+        "return(%6)");
+}
+
+TEST_F(Blas, Gemm) {
+  for (const char *scalars : {"alpha=1.0, beta=1.0", "alpha=0.5, beta=2.0", "alpha=2.0, beta=0.0"})
+    for (const char *flags :
+         {"transA=0, transB=0", "transA=1, transB=0", "transA=0, transB=1", "transA=1, transB=1"})
+      for (const char *addend : {"[24]", "[5,1]", "[5,24]"}) {
+        const bool a = flags[7] == '1', b = flags[17] == '1';
+        check(std::string("problem(%0: f32") + (a ? "[16,5]" : "[5,16]") + ", %1: const f32" +
+              (b ? "[24,16]" : "[16,24]") + ", %2: const f32" + addend +
+              ") %3: f32[5,24] = gemm@13(%0, %1, %2) {" + scalars + ", " + flags + "} return(%3)");
+      }
+}
+
+TEST_F(Blas, PointwiseConvolution) {
+  const std::string attributes =
+      " {dilations=[1,1], group=1, kernel_shape=[1,1], pads=[0,0,0,0], strides=[1,1]}";
+  EXPECT_EQ(check("problem(%0: f32[1,48,7,7], %1: const f32[20,48,1,1], %2: const f32[20]) %3: "
+                  "f32[1,20,7,7] = "
+                  "conv@11(%0, %1, %2)" +
+                  attributes + " return(%3)"),
+            (Names{"gemm:mkl", "gemm-packed:mkl", "gemm:mkl@acdb", "gemm-packed:mkl@acdb"}));
+  check("problem(%0: f32[3,48,7,5], %1: const f32[20,48,1,1], %2: f32[3,20,7,5]) %3: f32[3,20,7,5] "
+        "= conv@11(%0, %1)" +
+        attributes + "; %4: f32[3,20,7,5] = add@14(%3, %2) return(%4)");
+  check("problem(%0: f32[2,48,9], %1: const f32[20,12,1]) %2: f32[2,20,9] = conv@11(%0, %1) "
+        "{dilations=[1], group=4, "
+        "kernel_shape=[1], pads=[0,0], strides=[1]} return(%2)");
+  EXPECT_NE(
+      refusalOf(*provider,
+                "problem(%0: f32[1,8,7,7], %1: const f32[8,8,1,1]) %2: f32[1,8,4,4] = conv@11(%0, "
+                "%1) {dilations=[1,1], group=1, kernel_shape=[1,1], pads=[0,0,0,0], strides=[2,2]} "
+                "return(%2)")
+          .find("stride 1"),
+      std::string::npos);
+}
+
+TEST_F(Blas, ResidualMayShareTheResultsMemory) {
+  check("problem(%0: f32[20,30], %1: const f32[30,40], %2: f32[20,40]) %3: f32[20,40] = "
+        "mat_mul@13(%0, %1); "
+        "%4: f32[20,40] alias(2) = add@14(%3, %2) return(%4)");
+  EXPECT_NE(refusalOf(*provider,
+                      "problem(%0: f32[30,30], %1: const f32[30,30]) %2: f32[30,30] alias(0) = "
+                      "mat_mul@13(%0, %1) return(%2)")
+                .find("share"),
+            std::string::npos);
+}
+
+TEST_F(Blas, RefusesWithReasons) {
+  auto expect = [&](const std::string &text, const std::string &words) {
+    std::string reason = refusalOf(*provider, text);
+    EXPECT_NE(reason.find(words), std::string::npos) << reason << "\n" << text;
+  };
+  expect("problem(%0: f32[N,64], %1: const f32[64,8]) %2: f32[N,8] = mat_mul@13(%0, %1) return(%2) "
+         "where N in 1..64",
+         "late-bound");
+  expect("problem(%0: f32[2,64]) %1: f32[2,64] = relu@14(%0) return(%1)", "no matrix product");
+  expect("problem(%0: f32[2,64], %1: const f32[64,8]) %2: f32[2,8] = mat_mul@13(%0, %1); %3: "
+         "f32[2,8] = relu@14(%2) "
+         "return(%3)",
+         "relu");
+  expect("problem(%0: f16[2,64], %1: const f16[64,8]) %2: f16[2,8] = mat_mul@13(%0, %1) return(%2)",
+         "f32");
+}
+
+TEST(BlasMissing, SaysWhatIsMissingAndOffersNothing) {
+  PluginSet plugins = loadPlugin("blas", "/nonexistent");
+  const Provider *provider = plugins.find("blas");
+  ASSERT_TRUE(provider);
+  const dvt_library_info &library = provider->info().libraries[0];
+  if (std::string(library.missing).empty())
+    GTEST_SKIP() << "MKL was found outside the folders: " << library.path;
+  EXPECT_NE(std::string(library.missing).find("pip download"), std::string::npos);
+  std::string reason = refusalOf(
+      *provider,
+      "problem(%0: f32[20,30], %1: f32[30,40]) %2: f32[20,40] = mat_mul@13(%0, %1) return(%2)");
+  EXPECT_NE(reason.find("was not found"), std::string::npos) << reason;
+}
