@@ -188,6 +188,8 @@ Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t index, const Pr
     kernel = search.stored(*step.fallback);
   if (!kernel && storedServes)
     kernel = search.otherVersion(step.choice);
+  if (!kernel && step.fallback)
+    kernel = search.otherVersion(*step.fallback);
   for (bool mayConvert : {false, true})
     for (const auto &provider : options.plugins->providers())
       if (!kernel)

@@ -17,6 +17,7 @@ namespace {
 
 /// Signatures of extents that a session keeps frames for.
 constexpr size_t kMostFrames = 16;
+constexpr int64_t kMostElements = int64_t(1) << 46;
 
 bool isAligned(const void *data) {
   return reinterpret_cast<uintptr_t>(data) % kTensorAlignment == 0;
@@ -107,10 +108,11 @@ Status Session::checkBorder(const PlanValue &value, const std::string &name, con
         wanted += (wanted.empty() ? "" : ",") + extent.text();
       return badInput("'{}' has the extents [{}], bound with {}", name, wanted, listText(extents));
     }
-  auto bytes = checkedBytes(value.type, {extents.begin(), extents.end()}, Layout());
-  if (!bytes)
-    return badInput("'{}': {} is too large", name, listText(extents));
-  if (!data && *bytes > 0)
+  int64_t count = 1;
+  for (int64_t extent : extents)
+    if (__builtin_mul_overflow(count, extent, &count) || count > kMostElements)
+      return badInput("'{}': {} is too large", name, listText(extents));
+  if (!data && count > 0)
     return badInput("'{}' is bound to no memory", name);
   if (!strides.empty() && strides.size() != extents.size())
     return badInput("'{}' has rank {}, bound with {} strides", name, extents.size(),
@@ -170,6 +172,10 @@ Status Session::feedBack(uint32_t output, uint32_t input) {
   if (from.type != to.type || from.extents.size() != to.extents.size())
     return badInput("output '{}' and input '{}' differ in type or rank",
                     owner->plan().outputNames[output], owner->plan().inputNames[input]);
+  for (size_t d = 0; d < from.extents.size(); ++d)
+    if (from.extents[d].isStatic() && to.extents[d].isStatic() && from.extents[d] != to.extents[d])
+      return badInput("output '{}' and input '{}' differ in extent {}",
+                      owner->plan().outputNames[output], owner->plan().inputNames[input], d);
   if (outputs[output].isBound)
     return badInput("output '{}' is bound and cannot be fed back",
                     owner->plan().outputNames[output]);

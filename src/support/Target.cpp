@@ -180,12 +180,17 @@ void readCaches(Target &target) {
 } // namespace
 
 Target Target::host(uint32_t threads) {
-  Target target;
-  target.architecture = kArchitecture;
-  for (const std::string &name : hostFeatures())
-    target.features += (target.features.empty() ? "" : ",") + name;
+  // Asked once: virtual machines make cpuid slow.
+  static const Target machine = [] {
+    Target target;
+    target.architecture = kArchitecture;
+    for (const std::string &name : hostFeatures())
+      target.features += (target.features.empty() ? "" : ",") + name;
+    readCaches(target);
+    return target;
+  }();
+  Target target = machine;
   target.threads = threads ? threads : usableCores();
-  readCaches(target);
   return target;
 }
 

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans round trip through files; damage gives one clear message; loaded models compute the same.
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "artifact/ArtifactFormat.h"
+#include "artifact/Table.h"
+#include "runtime/PlanMaker.h"
+
+using namespace dovetail;
+
+namespace {
+
+class ArtifactTest : public testing::Test {
+protected:
+  void SetUp() override {
+    path = testing::TempDir() + "/artifact-" +
+           testing::UnitTest::GetInstance()->current_test_info()->name() + ".dvt";
+  }
+  void TearDown() override { std::filesystem::remove(path); }
+  std::string content() { return *readFile(path); }
+  /// The message with which the file is refused.
+  std::string refusal(const std::string &bytes) {
+    EXPECT_TRUE(writeFile(path, bytes));
+    auto artifact = readArtifact(path);
+    EXPECT_FALSE(artifact);
+    if (artifact)
+      return "";
+    EXPECT_EQ(artifact.error().kind, ErrorKind::BadInput);
+    return artifact.error().message;
+  }
+  std::string path;
+};
+
+Plan richPlan() {
+  Plan plan = denseLayerPlan();
+  Extent n = Extent::symbol("N");
+  plan.symbols["N"] = {2, 64, 2};
+  plan.kernels = {{1, 2, 3}, {}, {9}};
+  plan.blocks[0].steps[1].choice.kernel = 2;
+  plan.blocks[0].steps[2].fallback = plan.blocks[0].steps[2].choice;
+  plan.blocks[0].steps[2].fallback->candidate.algorithm = "other";
+  plan.blocks[0].steps[2].report = 0;
+  RegionReport report;
+  report.ops = "relu";
+  report.nodes = "node 1";
+  report.micros = 3.5;
+  report.conversion = true;
+  report.alternatives.push_back({"toy:slow", 7, 6, 8, "slower"});
+  plan.reports.push_back(report);
+  plan.timings.push_back({"mixed", 10, 9, 11, true});
+  plan.planningSeconds = 1.25;
+  PlanBlock body;
+  body.values.resize(1);
+  body.values[0].extents = {n, Extent::floorDiv(n + Extent(1), Extent(2))};
+  body.values[0].storage = Storage::Input;
+  body.inputs = {0};
+  plan.blocks.push_back(body);
+  return plan;
+}
+
+/// Everything the table holds, as bytes.
+std::string fingerprint(const Plan &plan) {
+  std::vector<StoredBytes> constants(plan.constants.size()), kernels(plan.kernels.size());
+  std::string out = planTable(plan, constants, kernels) + measuredTable(plan);
+  for (const auto &kernel : plan.kernels)
+    out.append(kernel.begin(), kernel.end());
+  for (const auto &constant : plan.constants)
+    out.append(static_cast<const char *>(constant.data), constant.bytes);
+  return out;
+}
+
+TEST_F(ArtifactTest, RoundTrip) {
+  Plan plan = richPlan();
+  Status status = writeArtifact(plan, path);
+  ASSERT_TRUE(status) << status.error().message;
+  auto artifact = readArtifact(path);
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  EXPECT_EQ(fingerprint(artifact->plan), fingerprint(plan));
+  EXPECT_EQ(artifact->plan.kernels, plan.kernels);
+  EXPECT_EQ(artifact->plan.blocks[1].values[0].extents[1].text(), "floordiv(N+1,2)");
+  EXPECT_EQ(artifact->plan.reports[0].alternatives[0].outcome, "slower");
+  EXPECT_EQ(artifact->plan.target.text(), plan.target.text());
+  EXPECT_EQ(artifact->plan.symbols, plan.symbols);
+  for (uint32_t i = 0; i < plan.constants.size(); ++i)
+    EXPECT_TRUE(artifact->checkConstant(i));
+  // The same plan gives the same file.
+  std::string first = content();
+  ASSERT_TRUE(writeArtifact(plan, path));
+  EXPECT_EQ(content(), first);
+}
+
+TEST_F(ArtifactTest, MeasuredFiguresCanBeDropped) {
+  Plan plan = richPlan();
+  ASSERT_TRUE(writeArtifact(plan, path));
+  std::string digest = readArtifact(path)->digest;
+  ASSERT_TRUE(writeArtifact(plan, path, {.measured = false}));
+  auto artifact = readArtifact(path);
+  ASSERT_TRUE(artifact);
+  EXPECT_EQ(artifact->digest, digest);
+  EXPECT_TRUE(artifact->plan.reports.empty());
+}
+
+TEST_F(ArtifactTest, LargeConstantsArePageAlignedAndStoredOnce) {
+  PlanMaker maker;
+  std::vector<float> big = noise(5000);
+  uint32_t a = maker.constant(big, {5000}), b = maker.constant(big, {5000});
+  maker.step("add", {a, b}, {maker.outputValue("y", {5000})});
+  ASSERT_TRUE(writeArtifact(maker.take(), path));
+  auto artifact = readArtifact(path);
+  ASSERT_TRUE(artifact);
+  const auto &constants = artifact->plan.constants;
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(constants[0].data) % 4096, 0u);
+  EXPECT_EQ(constants[0].data, constants[1].data);
+  EXPECT_LT(content().size(), 2 * big.size() * sizeof(float));
+}
+
+TEST_F(ArtifactTest, ALoadedModelComputesTheSame) {
+  ASSERT_TRUE(writeArtifact(denseLayerPlan(), path));
+  auto model = Model::load(path, toyOptions());
+  ASSERT_TRUE(model) << model.error().message;
+  auto session = Session::create(*model);
+  ASSERT_TRUE(session);
+  std::vector<float> x = noise(12);
+  EXPECT_EQ(runOnce(**session, x, {4, 3}), denseLayerTruth(x));
+}
+
+TEST_F(ArtifactTest, DamageIsTold) {
+  ASSERT_TRUE(writeArtifact(richPlan(), path));
+  std::string good = content();
+  ArtifactHeader header;
+  std::memcpy(&header, good.data(), sizeof(header));
+
+  EXPECT_NE(refusal("").find("not a compiled model"), std::string::npos);
+  EXPECT_NE(refusal("PK" + good).find("not a compiled model"), std::string::npos);
+  for (size_t length : {size_t(9), size_t(17), sizeof(header) - 1, sizeof(header), good.size() / 2,
+                        good.size() - 1})
+    EXPECT_NE(refusal(good.substr(0, length)).find("cut short"), std::string::npos) << length;
+
+  std::string other = good;
+  other[offsetof(ArtifactHeader, formatVersion)] = 99;
+  EXPECT_NE(refusal(other).find("format version 99"), std::string::npos);
+
+  for (SectionKind kind : {TableSection, KernelSection}) {
+    other = good;
+    other[header.sections[kind].offset + header.sections[kind].bytes / 2] ^= 1;
+    EXPECT_NE(refusal(other).find("altered"), std::string::npos);
+  }
+  other = good;
+  other[offsetof(ArtifactHeader, fileBytes) + 3] ^= 1;
+  EXPECT_NE(refusal(other).find("header"), std::string::npos);
+}
+
+TEST_F(ArtifactTest, DamagedWeightsAreNoticedWhenUsed) {
+  ASSERT_TRUE(writeArtifact(denseLayerPlan(), path));
+  std::string bytes = content();
+  ArtifactHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  bytes[header.sections[WeightSection].offset + 4] ^= 1;
+  ASSERT_TRUE(writeFile(path, bytes));
+  auto artifact = readArtifact(path);
+  ASSERT_TRUE(artifact) << "weights are not read when opening";
+  EXPECT_FALSE(artifact->checkConstant(0));
+  EXPECT_TRUE(artifact->checkConstant(1));
+  auto model = Model::load(path, toyOptions());
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().message.find("constant 'c0'"), std::string::npos)
+      << model.error().message;
+}
+
+TEST_F(ArtifactTest, DamagedFiguresDoNotMatter) {
+  ASSERT_TRUE(writeArtifact(richPlan(), path));
+  std::string bytes = content();
+  ArtifactHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  bytes[header.sections[MeasuredSection].offset + 8] ^= 1;
+  ASSERT_TRUE(writeFile(path, bytes));
+  auto artifact = readArtifact(path);
+  ASSERT_TRUE(artifact);
+  EXPECT_TRUE(artifact->plan.reports.empty());
+}
+
+TEST_F(ArtifactTest, AnUnsoundPlanIsNotWritten) {
+  Plan plan = denseLayerPlan();
+  plan.blocks[0].steps[0].problem = 77;
+  EXPECT_FALSE(writeArtifact(plan, path));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+} // namespace
