@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See the header.
+#include "codegen/contraction/PatchEmission.h"
+
+namespace dovetail::codegen {
+
+void PatchEmission::copy(const Chunk &chunk) {
+  const Convolution::Window &y = conv.rows, &x = conv.columns;
+  auto reach = [&](Value first, Value end, const Convolution::Window &window) {
+    return e.add(e.mul(e.sub(e.sub(end, first), 1), window.stride), window.reach());
+  };
+  Value rows = reach(chunk.firstRow, chunk.endRow, y), columns = reach(chunk.firstColumn, chunk.endColumn, x);
+  Value top = e.sub(e.mul(chunk.firstRow, y.stride), y.padBegin);
+  Value shift = e.sub(e.mul(chunk.firstColumn, x.stride), x.padBegin);
+  Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
+  Value from = e.minimum(e.maximum(e.sub(e.index(0), shift), 0), columns);
+  Value to = e.maximum(e.minimum(e.sub(inColumns, shift), columns), from);
+  int64_t blocks = sizes.fullBlocks + (sizes.restChannels ? 1 : 0);
+  e.loop(e.index(0), e.index(blocks), 1, [&](Value block) {
+    e.loop(e.index(0), rows, 1, [&](Value patchRow) {
+      Row row;
+      row.block = block;
+      row.imageRow = e.add(top, patchRow);
+      row.shift = shift;
+      Value place = e.add(e.mul(block, sizes.patchBlock), e.mul(patchRow, sizes.patchColumns * sizes.pitch));
+      row.destination = e.advance(e.workerScratch(), place, 4);
+      if (!y.padBegin && !y.padEnd) {
+        row.from = from;
+        row.to = to;
+      } else {
+        Value inside = e.bitAnd(e.ge(row.imageRow, e.index(0)), e.lt(row.imageRow, inRows));
+        row.from = e.select(inside, from, e.index(0));
+        row.to = e.select(inside, to, e.index(0));
+      }
+      // Copying may run over to the right; clearing comes after.
+      copyRow(chunk, row);
+      clear(e.index(0), row.from, row.destination);
+      clear(row.to, columns, row.destination);
+    });
+  });
+}
+
+void PatchEmission::clear(Value from, Value to, Value destination) {
+  if (!conv.isPadded())
+    return;
+  Value zero = e.constant(e.f32Vector(), 0);
+  if (sizes.pitch == sizes.lanes)
+    e.loop(from, to, 1, [&](Value p) { e.storeVector(DVT_F32, zero, destination, e.mul(p, sizes.pitch)); });
+  else
+    e.vectorLoop(e.mul(from, sizes.pitch), e.mul(to, sizes.pitch), sizes.lanes, 1,
+                 [&](Value i, Value mask) { e.storeVector(DVT_F32, zero, destination, i, mask); });
+}
+
+void PatchEmission::copyRow(const Chunk &chunk, const Row &row) {
+  switch (plan.in) {
+  case ImageLayout::Blocked:
+    return copyBlocked(chunk, row);
+  case ImageLayout::ChannelsLast:
+    return copyChannelsLast(chunk, row);
+  case ImageLayout::Plain:
+    return sizes.pitch == sizes.lanes ? copyPlainSquares(chunk, row) : copyPlainFew(chunk, row);
+  }
+}
+
+void PatchEmission::copyBlocked(const Chunk &chunk, const Row &row) {
+  int64_t channels = conv.groups * conv.inPerGroup;
+  int64_t blocks = (channels + sizes.lanes - 1) / sizes.lanes;
+  Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
+  Value block = e.add(e.mul(chunk.group, conv.inPerGroup / sizes.lanes), row.block);
+  Value line = e.add(e.mul(e.add(e.mul(chunk.image, blocks), block), inRows), row.imageRow);
+  Value source = e.advance(e.pointerOf(conv.input),
+                           e.mul(e.add(e.mul(line, inColumns), row.shift), sizes.lanes), 4);
+  e.loop(row.from, row.to, 1, [&](Value p) {
+    Value at = e.mul(p, sizes.lanes);
+    e.storeVector(DVT_F32, e.loadVector(DVT_F32, source, at, sizes.lanes), row.destination, at);
+  });
+}
+
+void PatchEmission::copyChannelsLast(const Chunk &chunk, const Row &row) {
+  int64_t channels = conv.groups * conv.inPerGroup;
+  Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
+  Value line = e.add(e.mul(chunk.image, inRows), row.imageRow);
+  Value first = e.add(e.mul(chunk.group, conv.inPerGroup), e.mul(row.block, sizes.channelBlock));
+  Value source = e.advance(
+      e.pointerOf(conv.input),
+      e.add(e.mul(e.add(e.mul(line, inColumns), row.shift), channels), first), 4);
+  Value mask;
+  if (sizes.pitch < sizes.lanes)
+    mask = e.tailMask(e.index(sizes.pitch));
+  else if (sizes.restChannels)
+    mask = e.tailMask(e.sub(e.index(conv.inPerGroup), e.mul(row.block, sizes.channelBlock)));
+  Value storeMask = sizes.pitch < sizes.lanes ? mask : Value();
+  e.loop(row.from, row.to, 1, [&](Value p) {
+    Value vector = e.loadVector(DVT_F32, source, e.mul(p, channels), sizes.lanes, mask);
+    e.storeVector(DVT_F32, vector, row.destination, e.mul(p, sizes.pitch), storeMask);
+  });
+}
+
+/// Squares of pixels x channels are turned in registers.
+void PatchEmission::copyPlainSquares(const Chunk &chunk, const Row &row) {
+  int64_t channels = conv.groups * conv.inPerGroup, lanes = sizes.lanes;
+  Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
+  Value area = e.mul(inRows, inColumns);
+  Value base = e.advance(e.pointerOf(conv.input),
+                         e.add(e.mul(e.add(e.mul(chunk.image, channels), e.mul(chunk.group, conv.inPerGroup)), area),
+                               e.add(e.mul(row.imageRow, inColumns), row.shift)), 4);
+  Value first = e.mul(row.block, lanes);
+  Values lines;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Value channel = e.add(first, lane);
+    if (sizes.restChannels) // channels past the end are copied but not read
+      channel = e.minimum(channel, conv.inPerGroup - 1);
+    lines.push_back(e.mul(channel, area));
+  }
+  e.vectorLoop(row.from, row.to, unsigned(lanes), 1, [&](Value p, Value mask) {
+    Values square;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      square.push_back(e.loadVector(DVT_F32, base, e.add(lines[size_t(lane)], p), unsigned(lanes), mask));
+    square = e.transpose(square);
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      e.storeVector(DVT_F32, square[size_t(lane)], row.destination, e.mul(e.add(p, lane), lanes));
+  });
+}
+
+void PatchEmission::copyPlainFew(const Chunk &chunk, const Row &row) {
+  int64_t channels = conv.groups * conv.inPerGroup;
+  Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
+  e.loop(e.index(0), e.index(conv.inPerGroup), 1, [&](Value channel) {
+    Value plane = e.add(e.mul(chunk.image, channels), e.add(e.mul(chunk.group, conv.inPerGroup), channel));
+    Value line = e.add(e.mul(plane, inRows), row.imageRow);
+    Value source = e.advance(e.pointerOf(conv.input), e.add(e.mul(line, inColumns), row.shift), 4);
+    e.loop(row.from, row.to, 1, [&](Value p) {
+      e.store(DVT_F32, e.load(DVT_F32, source, p), row.destination, e.add(e.mul(p, sizes.pitch), channel));
+    });
+  });
+}
+
+} // namespace dovetail::codegen

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies the part of an image that a convolution task reads into the worker's scratch memory, with zeros where windows
+// leave the image: block of channels, row, column, channel of the block. All layouts of the image end in this one form.
+#pragma once
+
+#include "codegen/Emitter.h"
+#include "codegen/schedule/contraction/Convolution.h"
+
+namespace dovetail::codegen {
+
+class PatchEmission {
+public:
+  PatchEmission(Emitter &e, const Convolution &conv, const ConvolutionPlan &plan, const ConvolutionSizes &sizes)
+      : e(e), conv(conv), plan(plan), sizes(sizes) {}
+
+  /// Output pixels [firstRow, endRow) x [firstColumn, endColumn) of a group of an image.
+  struct Chunk {
+    Value image, group, firstRow, endRow, firstColumn, endColumn;
+  };
+  void copy(const Chunk &chunk);
+
+private:
+  /// Pixels [from, to) of a patch row lie in the image; pixel p is image column p + shift.
+  struct Row {
+    Value block, imageRow, shift, from, to, destination;
+  };
+  void copyRow(const Chunk &chunk, const Row &row);
+  void copyBlocked(const Chunk &chunk, const Row &row);
+  void copyChannelsLast(const Chunk &chunk, const Row &row);
+  void copyPlainSquares(const Chunk &chunk, const Row &row);
+  void copyPlainFew(const Chunk &chunk, const Row &row);
+  void clear(Value from, Value to, Value destination);
+
+  Emitter &e;
+  const Convolution &conv;
+  const ConvolutionPlan &plan;
+  const ConvolutionSizes &sizes;
+};
+
+} // namespace dovetail::codegen
