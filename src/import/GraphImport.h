@@ -65,6 +65,8 @@ private:
   Status importNode(const onnx::NodeProto &node, Scope &scope);
   Expected<Values> importStandard(const onnx::NodeProto &node, Scope &scope);
   Expected<Values> importConstant(const onnx::NodeProto &node, const OpAttributes &attributes);
+  /// Imports the nodes of a body at the builder's place and gives the values of its outputs.
+  Expected<Values> importBody(const onnx::GraphProto &graph, Scope &scope);
   Expected<Values> importConditional(const onnx::NodeProto &node, Scope &scope);
   Expected<Values> importCall(const onnx::NodeProto &node, const onnx::FunctionProto &function,
                               Scope &scope);

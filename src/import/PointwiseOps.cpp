@@ -58,6 +58,13 @@ Status binary(NodeImport &node) {
   return Status::success();
 }
 
+/// The addend of versions before 7 has an attribute that allows it to be broadcast.
+Status gemm(NodeImport &node) {
+  if (node.version < 7)
+    node.erase("broadcast");
+  return Status::success();
+}
+
 /// Before version 7 a slope of one dimension belongs to the channels, dimension 1.
 Status prelu(NodeImport &node) {
   node.erase("consumed_inputs");
@@ -109,7 +116,7 @@ Status cast(NodeImport &node) {
 } // namespace
 
 std::vector<NamedRule> pointwiseRules() {
-  std::vector<NamedRule> rules{{"PRelu", prelu}, {"Clip", clip}, {"Cast", cast}};
+  std::vector<NamedRule> rules{{"PRelu", prelu}, {"Gemm", gemm}, {"Clip", clip}, {"Cast", cast}};
   for (std::string_view op :
        {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"})
     rules.push_back({op, binary});

@@ -11,6 +11,7 @@
 #include <onnx/onnx_pb.h>
 
 #include "graph/GraphDialect.h"
+#include "graph/TensorType.h"
 
 using namespace mlir;
 
@@ -57,7 +58,8 @@ Status verify(const onnx::NodeProto &node, const onnx::OpSchema &schema,
       if (!attribute.has_t() && !attribute.has_g() && !attribute.tensors_size() &&
           !attribute.graphs_size())
         onnx::checker::check_attribute(attribute, context, onnx::checker::LexicalScopeContext());
-    schema.Verify(node);
+    if (!schema.deprecated())
+      schema.Verify(node);
   } catch (const std::exception &exception) {
     return emitter.fail(node.op_type(), "{}", exception.what());
   }
@@ -209,37 +211,82 @@ Expected<Values> GraphImport::importConstant(const onnx::NodeProto &node,
   return emitter.fail("Constant", "holds a string, which is not supported yet");
 }
 
-/// Where the condition is known, the branch it chooses is imported in place.
-Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Scope &scope) {
-  Expected<Value> condition = valueOf(scope, node.input(0));
-  if (!condition)
-    return condition.takeError();
-  std::optional<std::vector<int64_t>> known =
-      *condition ? emitter.knownInts(*condition) : std::nullopt;
-  if (!known || known->size() != 1)
-    return emitter.fail("If",
-                        "the condition is known only when running, which is not supported yet");
-  const onnx::AttributeProto *branch =
-      findAttribute(node, known->front() ? "then_branch" : "else_branch");
-  if (!branch || !branch->has_g())
-    return emitter.fail("If", "lacks a branch");
-  const onnx::GraphProto &graph = branch->g();
-  if (graph.output_size() != node.output_size())
-    return emitter.fail("If", "has {} outputs, its branch has {}", node.output_size(),
-                        graph.output_size());
+Expected<Values> GraphImport::importBody(const onnx::GraphProto &graph, Scope &scope) {
+  constexpr unsigned kDeepestBody = 64;
+  if (scope.depth >= kDeepestBody)
+    return emitter.fail("If", "bodies nest more than {} deep", kDeepestBody);
+  std::string label = emitter.label;
+  Location location = emitter.location;
   Scope inner;
   inner.enclosing = &scope;
   inner.opSets = scope.opSets;
-  inner.prefix = emitter.label + "/";
+  inner.prefix = label + "/";
   inner.depth = scope.depth + 1;
   if (Status status = addInitializers(graph, inner); !status)
     return status.takeError();
   std::vector<std::string> outputs;
   for (const onnx::ValueInfoProto &output : graph.output())
     outputs.push_back(output.name());
-  std::string label = emitter.label;
   Expected<Values> results = importNodes(graph.node(), outputs, inner);
   emitter.label = label;
+  emitter.location = location;
+  return results;
+}
+
+/// Where the condition is known, the branch it chooses is imported in place.
+Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Scope &scope) {
+  Expected<Value> condition = valueOf(scope, node.input(0));
+  if (!condition)
+    return condition.takeError();
+  const onnx::AttributeProto *branches[2] = {findAttribute(node, "then_branch"),
+                                             findAttribute(node, "else_branch")};
+  for (const onnx::AttributeProto *branch : branches)
+    if (!branch || !branch->has_g() || branch->g().output_size() != node.output_size() ||
+        branch->g().input_size())
+      return emitter.fail(
+          "If", "needs two branches without inputs, with as many outputs as the node has");
+  if (!*condition || emitter.type(*condition) != DVT_BOOL)
+    return emitter.fail("If", "the condition must be a bool");
+  if (std::optional<std::vector<int64_t>> known = emitter.knownInts(*condition);
+      known && known->size() == 1)
+    return importBody(branches[known->front() ? 0 : 1]->g(), scope);
+
+  OperationState state(emitter.location, graph::IfOp::getOperationName());
+  state.addOperands(*condition);
+  Values yielded[2];
+  for (int i = 0; i < 2; ++i) {
+    OpBuilder::InsertionGuard guard(emitter.builder);
+    Block &block = state.addRegion()->emplaceBlock();
+    emitter.builder.setInsertionPointToEnd(&block);
+    Expected<Values> results = importBody(branches[i]->g(), scope);
+    if (!results)
+      return results;
+    yielded[i] = std::move(*results);
+    graph::YieldOp::create(emitter.builder, emitter.location, yielded[i]);
+  }
+  std::vector<graph::ValueFacts> joined;
+  for (auto [index, a, b] : llvm::enumerate(yielded[0], yielded[1])) {
+    if (!a || !b || emitter.type(a) != emitter.type(b) || emitter.rank(a) != emitter.rank(b))
+      return emitter.fail(
+          "If",
+          "output {} has other types or numbers of dimensions in the two branches, which is not "
+          "supported",
+          index);
+    graph::ValueFacts facts;
+    facts.type = emitter.type(a);
+    for (size_t d = 0; d < emitter.rank(a); ++d)
+      facts.shape.push_back(emitter.shape(a)[d] == emitter.shape(b)[d]
+                                ? emitter.shape(a)[d]
+                                : symbols.fresh(emitter.label + "_" + std::to_string(index), d, 0));
+    state.addTypes(graph::tensorType(emitter.builder.getContext(), facts.type, facts.shape));
+    joined.push_back(std::move(facts));
+  }
+  Operation *created = emitter.builder.create(state);
+  Values results;
+  for (auto [result, facts] : llvm::zip(created->getResults(), joined)) {
+    emitter.declare(result, std::move(facts));
+    results.push_back(result);
+  }
   return results;
 }
 

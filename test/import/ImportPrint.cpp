@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints the graph an ONNX file imports to, or what is wrong with it: for people and for tests that go through many
-// files. `import-print [--quiet] [--dim NAME=VALUE]... FILE...`; quiet gives one line a file.
+// Prints the graph an ONNX file imports to, or what is wrong with it: for people and for tests that
+// go through many files. `import-print [--quiet|--values] [--dim NAME=VALUE]... FILE...`; quiet
+// gives one line a file, values one line for each result of an op: node, op, number of the result,
+// type.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include "graph/GraphDialect.h"
 #include "import/Importer.h"
 
 namespace {
@@ -27,11 +31,15 @@ long anonymousKib() {
 
 int main(int argc, char **argv) {
   dovetail::importer::ImportOptions options;
-  bool quiet = false;
+  bool quiet = false, values = false;
   int failures = 0;
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--quiet")) {
       quiet = true;
+      continue;
+    }
+    if (!std::strcmp(argv[i], "--values")) {
+      values = true;
       continue;
     }
     if (!std::strcmp(argv[i], "--dim") && i + 1 < argc) {
@@ -43,7 +51,8 @@ int main(int argc, char **argv) {
     auto start = std::chrono::steady_clock::now();
     mlir::MLIRContext context;
     auto module = dovetail::importer::importOnnx(argv[i], context, options);
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (!module) {
       ++failures;
       std::printf("FAIL %s\n", module.error().message.c_str());
@@ -52,7 +61,18 @@ int main(int argc, char **argv) {
     size_t ops = 0;
     (*module)->walk([&](mlir::Operation *) { ++ops; });
     if (quiet) {
-      std::printf("ok %s: %zu ops, %.3f s, %ld KiB anonymous\n", argv[i], ops, seconds, anonymousKib());
+      std::printf("ok %s: %zu ops, %.3f s, %ld KiB anonymous\n", argv[i], ops, seconds,
+                  anonymousKib());
+      continue;
+    }
+    if (values) {
+      (*module)->walk([&](mlir::Operation *op) {
+        for (mlir::OpResult result : op->getResults())
+          llvm::outs() << dovetail::graph::nodeName(op) << '\t' << op->getName() << '\t'
+                       << result.getResultNumber() << '\t' << result.getType() << '\n';
+      });
+      auto main = (*module)->lookupSymbol<mlir::func::FuncOp>("main");
+      llvm::outs() << "main\t" << main.getFunctionType() << '\n';
       continue;
     }
     mlir::OpPrintingFlags flags;

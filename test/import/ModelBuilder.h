@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small models for the tests of the importer, written in libonnx's text form, and the graph they import to as text.
+// Small models for the tests of the importer, written in libonnx's text form, and the graph they
+// import to as text.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,8 @@ inline onnx::ModelProto parseModel(const std::string &text) {
 
 /// The graph given as text, in a model for version `opSet`.
 inline onnx::ModelProto graphModel(const std::string &graph, int opSet = 21) {
-  return parseModel("<ir_version: 8, opset_import: [\"\" : " + std::to_string(opSet) + "]>\n" + graph);
+  return parseModel("<ir_version: 8, opset_import: [\"\" : " + std::to_string(opSet) + "]>\n" +
+                    graph);
 }
 
 inline Expected<mlir::OwningOpRef<mlir::ModuleOp>> importModel(const onnx::ModelProto &model,
