@@ -23,13 +23,16 @@ protected:
     if (std::string missing = provider->info().libraries[0].missing; !missing.empty())
       GTEST_SKIP() << missing;
   }
-  /// Names of the candidates found, layouts of the first operand behind '@' where they are not
-  /// row-major.
+  /// Names of the candidates found without ":serial", the result's layout behind '@' where it is
+  /// not row-major.
   std::set<std::string> check(const std::string &text) {
     std::set<std::string> names;
     for (const CheckedCandidate &candidate : checkCandidates(*provider, text)) {
       const std::string &layout = candidate.outputLayouts[0];
-      names.insert(candidate.algorithm + (layout.empty() ? "" : "@" + layout));
+      std::string name = candidate.algorithm;
+      if (name.ends_with(":serial"))
+        name.resize(name.size() - std::string(":serial").size());
+      names.insert(name + (layout.empty() ? "" : "@" + layout));
     }
     EXPECT_FALSE(names.empty()) << text << "\n" << refusalOf(*provider, text);
     return names;
@@ -158,6 +161,24 @@ TEST_F(Blas, ResidualMayShareTheResultsMemory) {
                       "mat_mul@13(%0, %1) return(%2)")
                 .find("share"),
             std::string::npos);
+}
+
+TEST_F(Blas, SmallProductsAreOfferedOnOneThread) {
+  auto count = [&](const std::string &text, bool serial) {
+    size_t found = 0;
+    for (const CheckedCandidate &candidate : checkCandidates(*provider, text, 1e-5, 2))
+      found += candidate.algorithm.ends_with(":serial") == serial;
+    return found;
+  };
+  auto product = [](const std::string &m, const std::string &k, const std::string &n) {
+    return "problem(%0: f32[" + m + "," + k + "], %1: f32[" + k + "," + n + "]) %2: f32[" + m +
+           "," + n + "] = mat_mul@13(%0, %1) return(%2)";
+  };
+  EXPECT_EQ(count(product("4", "5", "6"), false), 0u) << "a team takes longer to wake";
+  EXPECT_EQ(count(product("4", "5", "6"), true), 1u);
+  EXPECT_EQ(count(product("64", "64", "64"), false), 1u);
+  EXPECT_EQ(count(product("64", "64", "64"), true), 1u);
+  EXPECT_EQ(count(product("256", "256", "256"), true), 0u);
 }
 
 TEST_F(Blas, RefusesWithReasons) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <new>
 
+#include "providers/TeamSizes.h"
 #include "providers/blas/Kernel.h"
 
 using namespace dovetail;
@@ -80,16 +81,27 @@ Layouts layoutsOf(const ProblemReader &problem, const Product &product) {
 }
 
 /// Every candidate, in a fixed order; `visit` returns false to stop.
-using Visitor = std::function<bool(const Product &, Call, const Layouts &)>;
-void visitCandidates(const ProblemReader &problem, const Visitor &visit, std::string &reason) {
+struct Offer {
+  const Product &product;
+  Call call;
+  uint32_t team; ///< threads
+  std::string name;
+  Layouts layouts;
+};
+using Visitor = std::function<bool(const Offer &)>;
+void visitCandidates(const ProblemReader &problem, uint32_t threads, const Visitor &visit,
+                     std::string &reason) {
   for (const Product &product : matchProducts(problem, reason)) {
     if (!aliasHolds(problem, product)) {
       reason = "the result may not share this operand's memory";
       continue;
     }
-    for (Call call : callsFor(problem, product))
-      if (!visit(product, call, layoutsOf(problem, product)))
-        return;
+    for (uint32_t team : providers::teamSizes(problem, threads))
+      for (Call call : callsFor(problem, product))
+        if (!visit({product, call, team,
+                    algorithmName(call, product) + providers::teamSuffix(team, threads),
+                    layoutsOf(problem, product)}))
+          return;
   }
 }
 
@@ -101,25 +113,24 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   std::string reason;
   bool any = false;
   visitCandidates(
-      reader,
-      [&](const Product &product, Call call, const Layouts &layouts) {
+      reader, target->threads,
+      [&](const Offer &offer) {
         std::vector<const char *> in, out;
-        for (const std::string &layout : layouts.in)
+        for (const std::string &layout : offer.layouts.in)
           in.push_back(layout.c_str());
-        for (const std::string &layout : layouts.out)
+        for (const std::string &layout : offer.layouts.out)
           out.push_back(layout.c_str());
-        const std::string name = algorithmName(call, product);
         dvt_candidate candidate = {};
         candidate.struct_size = sizeof candidate;
-        candidate.algorithm = name.c_str();
+        candidate.algorithm = offer.name.c_str();
         candidate.input_layouts = in.data();
         candidate.output_layouts = out.data();
-        candidate.workspace_bytes = workspaceBytesOf(call, product);
-        if (call == Call::PackedGemm) {
+        candidate.workspace_bytes = workspaceBytesOf(offer.call, offer.product);
+        if (offer.call == Call::PackedGemm) {
           candidate.packing = DVT_PACKING_AT_LOAD;
-          candidate.packed_bytes = packedBytesOf(*provider->library, reader, product);
+          candidate.packed_bytes = packedBytesOf(*provider->library, reader, offer.product);
         }
-        candidate.threading = DVT_THREADING_OPENMP;
+        candidate.threading = offer.team > 1 ? DVT_THREADING_OPENMP : DVT_THREADING_SERIAL;
         candidate.numerics = "f32";
         candidate.deterministic = 1;
         candidate.estimate_micros = -1;
@@ -150,15 +161,15 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     return true;
   };
   visitCandidates(
-      reader,
-      [&](const Product &product, Call call, const Layouts &layouts) {
-        if (algorithmName(call, product) != candidate->algorithm ||
-            !same(candidate->input_layouts, layouts.in) ||
-            !same(candidate->output_layouts, layouts.out))
+      reader, target->threads,
+      [&](const Offer &offer) {
+        if (offer.name != candidate->algorithm ||
+            !same(candidate->input_layouts, offer.layouts.in) ||
+            !same(candidate->output_layouts, offer.layouts.out))
           return true;
         matched = true;
-        made = Kernel::make(provider->library, reader, product, call, args->constants,
-                            args->threads ? args->threads : target->threads, reason);
+        made = Kernel::make(provider->library, reader, offer.product, offer.call, args->constants,
+                            offer.team > 1 && args->threads ? args->threads : offer.team, reason);
         return false;
       },
       reason);

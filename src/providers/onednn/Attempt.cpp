@@ -8,6 +8,8 @@
 #include <cstring>
 #include <map>
 
+#include "providers/TeamSizes.h"
+
 namespace dovetail::onednn {
 namespace {
 
@@ -155,8 +157,9 @@ public:
     r.numerics = attempt.numerics;
     r.inputLayouts.assign(problem.raw().input_count, "");
     r.outputLayouts.assign(problem.raw().output_count, "");
-    r.algorithm = attempt.family + ":" + implementation(library, attempt.stages.back().description);
-    r.isReference = isPlainLoops(implementation(library, attempt.stages.back().description));
+    const std::string name = implementation(library, attempt.stages.back().description);
+    r.algorithm = (isImageToColumn(attempt, name) ? "gemm" : attempt.family) + ":" + name;
+    r.isReference = isPlainLoops(name);
     for (const Stage &stage : attempt.stages) {
       r.bindings.emplace_back();
       for (const Argument &argument : stage.arguments)
@@ -176,6 +179,12 @@ public:
   }
 
 private:
+  /// A convolution that unfolds the image and multiplies matrices is of a family of its own.
+  static bool isImageToColumn(const Attempt &attempt, const std::string &name) {
+    return attempt.family == "direct" && name.find("gemm") != std::string::npos &&
+           name.find("brgemm") == std::string::npos;
+  }
+
   static bool isPlainLoops(const std::string &name) {
     return name.rfind("ref", 0) == 0 || name.find(":ref") != std::string::npos;
   }
@@ -313,30 +322,43 @@ bool make(Maker &maker) {
 } // namespace
 
 bool visitImplementations(const Library &library, const ProblemReader &problem,
-                          const dvt_target &target, const ResolvedVisitor &visit,
+                          const dvt_target &target, uint32_t threads, const ResolvedVisitor &visit,
                           std::string &reason) {
   std::optional<Match> match = matchProblem(problem, reason);
   if (!match)
     return false;
-  TeamSize team(target.threads);
   NoPrimitiveCache noCache(library);
   const bool hasAvx512 = target.features && std::strstr(target.features, "avx512f");
-  Maker maker(library, problem, *match, hasAvx512, [&](Attempt &&attempt) {
-    do {
-      std::optional<Resolved> resolved = Settler(library, problem).run(attempt);
-      if (resolved && !visit(attempt, *resolved))
-        return false;
-    } while (library.primitive_desc_next_impl(attempt.stages.back().description.get()) ==
-             dnnl_success);
-    return true;
-  });
-  bool known = make(maker);
-  if (!known)
-    reason = maker.reason;
-  else if (maker.made == 0)
-    reason = match->summary + ": oneDNN " + library.versionText +
-             " has no implementation for these operands";
-  return known && maker.made > 0;
+  for (uint32_t size : providers::teamSizes(problem, target.threads)) {
+    const uint32_t used = size == 1 || threads == 0 ? size : threads;
+    TeamSize team(used);
+    const std::string suffix = providers::teamSuffix(size, target.threads);
+    Maker maker(library, problem, *match, hasAvx512, [&](Attempt &&attempt) {
+      do {
+        std::optional<Resolved> resolved = Settler(library, problem).run(attempt);
+        if (!resolved)
+          continue;
+        resolved->algorithm += suffix;
+        resolved->threads = used;
+        if (!visit(attempt, *resolved))
+          return false;
+      } while (library.primitive_desc_next_impl(attempt.stages.back().description.get()) ==
+               dnnl_success);
+      return true;
+    });
+    if (!make(maker)) {
+      reason = maker.reason;
+      return false;
+    }
+    if (maker.made == 0) {
+      reason = match->summary + ": oneDNN " + library.versionText +
+               " has no implementation for these operands";
+      return false;
+    }
+    if (maker.stopped)
+      break;
+  }
+  return true;
 }
 
 } // namespace dovetail::onednn

@@ -61,6 +61,7 @@ struct Resolved {
   std::vector<std::vector<Binding>> bindings; ///< for each stage
   uint64_t temporaryBytes = 0; ///< of the intermediate, rounded up to whole cache lines
   uint64_t scratchBytes = 0, packedBytes = 0;
+  uint32_t threads = 1; ///< of its team
   bool packs = false;
   bool isReference = false; ///< oneDNN's plain loops
 };
@@ -139,7 +140,7 @@ bool makePointwise(Maker &maker);
 /// problem has no form this provider knows.
 using ResolvedVisitor = std::function<bool(const Attempt &, const Resolved &)>;
 bool visitImplementations(const Library &library, const ProblemReader &problem,
-                          const dvt_target &target, const ResolvedVisitor &visit,
+                          const dvt_target &target, uint32_t threads, const ResolvedVisitor &visit,
                           std::string &reason);
 
 } // namespace dovetail::onednn

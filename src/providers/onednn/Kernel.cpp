@@ -127,9 +127,9 @@ bool Kernel::addStage(const ProblemReader &problem, const PrimitiveDesc &descrip
 std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
                                      const ProblemReader &problem, const Attempt &attempt,
                                      const Resolved &resolved, const void *const *constants,
-                                     uint32_t threads, std::string &reason) {
+                                     std::string &reason) {
   std::unique_ptr<Kernel> kernel(new Kernel(std::move(library)));
-  kernel->threads = threads;
+  kernel->threads = resolved.threads;
   const dvt_problem &raw = problem.raw();
   for (uint32_t i = 0; i < raw.input_count; ++i) {
     kernel->inputExtents.push_back(problem.extents(raw.inputs[i]));

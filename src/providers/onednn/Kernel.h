@@ -21,7 +21,7 @@ public:
   static std::unique_ptr<Kernel> make(std::shared_ptr<const Library> library,
                                       const ProblemReader &problem, const Attempt &attempt,
                                       const Resolved &resolved, const void *const *constants,
-                                      uint32_t threads, std::string &reason);
+                                      std::string &reason);
   ~Kernel();
   Kernel(const Kernel &) = delete;
 

@@ -65,7 +65,7 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   std::vector<Resolved> found;
   std::string reason;
   visitImplementations(
-      *provider->library, reader, *target,
+      *provider->library, reader, *target, target->threads,
       [&](const Attempt &attempt, const Resolved &resolved) {
         for (const Resolved &before : found)
           if (before.algorithm == resolved.algorithm &&
@@ -102,7 +102,7 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
     candidate.workspace_bytes = resolved.temporaryBytes + resolved.scratchBytes;
     candidate.packed_bytes = resolved.packedBytes;
     candidate.packing = resolved.packs ? DVT_PACKING_AT_LOAD : DVT_PACKING_NONE;
-    candidate.threading = DVT_THREADING_OPENMP;
+    candidate.threading = resolved.threads > 1 ? DVT_THREADING_OPENMP : DVT_THREADING_SERIAL;
     candidate.numerics = resolved.numerics.c_str();
     candidate.deterministic = 1;
     candidate.estimate_micros = -1;
@@ -124,15 +124,11 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   if (!candidate || !candidate->algorithm || !args)
     return fail(error, DVT_BAD_INPUT, "onednn: prepare without a candidate or arguments");
   ProblemReader reader(*problem);
-  dvt_target sized = *target;
-  sized.struct_size = sizeof sized;
-  if (args->threads > 0)
-    sized.threads = args->threads;
   bool matched = false;
   std::unique_ptr<Kernel> made;
   std::string reason;
   visitImplementations(
-      *provider->library, reader, sized,
+      *provider->library, reader, *target, args->threads,
       [&](const Attempt &attempt, const Resolved &resolved) {
         if (resolved.algorithm != candidate->algorithm)
           return true;
@@ -145,8 +141,7 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
                             resolved.outputLayouts[i]))
             return true;
         matched = true;
-        made = Kernel::make(provider->library, reader, attempt, resolved, args->constants,
-                            sized.threads, reason);
+        made = Kernel::make(provider->library, reader, attempt, resolved, args->constants, reason);
         return false;
       },
       reason);
