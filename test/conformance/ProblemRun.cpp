@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// problem_run FOLDER_OF_PLUGINS PROVIDER CASE...: runs one problem per case folder on one provider and
-// leaves the results beside it. A case holds problem.txt and input_0, input_1, ...; the first line of a
-// tensor file is its type and extents as in problem text ("f32[2,3]"), the rest its bytes. Written are
-// output_0, output_1, ..., or refused.txt (nothing was proposed or the run was not supported), or
-// failed.txt. Outputs with symbolic extents are allocated when the provider states their extents.
+// problem_run FOLDER_OF_PLUGINS PROVIDER CASE...: runs one problem per case folder on one provider
+// and leaves the results beside it. A case holds problem.txt and input_0, input_1, ...; the first
+// line of a tensor file is its type and extents as in problem text ("f32[2,3]"), the rest its
+// bytes. Written are output_0, output_1, ..., or refused.txt (nothing was proposed or the run was
+// not supported), or failed.txt. Outputs with symbolic extents are allocated when the provider
+// states their extents.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -116,7 +117,8 @@ Outcome runCase(const Provider &provider, const Target &target, const std::strin
   const dvt_provider_api &api = provider.functions();
   dvt_kernel *prepared = nullptr;
   dvt_error error = {};
-  if (dvt_code code = api.prepare(provider.handle(), &plainTarget, view, &plain, &prepareArgs, &prepared, &error))
+  if (dvt_code code = api.prepare(provider.handle(), &plainTarget, view, &plain, &prepareArgs,
+                                  &prepared, &error))
     return {code == DVT_UNSUPPORTED, std::string("prepare: ") + error.message};
   std::unique_ptr<dvt_kernel, KernelRelease> kernel(prepared, {&api});
 
@@ -131,7 +133,8 @@ Outcome runCase(const Provider &provider, const Target &target, const std::strin
   for (HostTensor &tensor : inputs) {
     tensor.bytes.reserve(1);
     inputViews.push_back({tensor.bytes.data(), tensor.extents.data(), nullptr,
-                          static_cast<uint32_t>(tensor.extents.size()), tensor.type, DVT_MEMORY_HOST});
+                          static_cast<uint32_t>(tensor.extents.size()), tensor.type,
+                          DVT_MEMORY_HOST});
   }
   for (uint32_t index : problem.outputs) {
     const ProblemValue &value = problem.values[index];
@@ -147,8 +150,9 @@ Outcome runCase(const Provider &provider, const Target &target, const std::strin
     outputs.push_back(std::move(tensor));
   }
   for (HostTensor &tensor : outputs)
-    outputViews.push_back({tensor.bytes.empty() ? nullptr : tensor.bytes.data(), tensor.extents.data(), nullptr,
-                           static_cast<uint32_t>(tensor.extents.size()), tensor.type, DVT_MEMORY_HOST});
+    outputViews.push_back(
+        {tensor.bytes.empty() ? nullptr : tensor.bytes.data(), tensor.extents.data(), nullptr,
+         static_cast<uint32_t>(tensor.extents.size()), tensor.type, DVT_MEMORY_HOST});
   std::vector<uint8_t> workspace(api.workspace_bytes(kernel.get()) + 64);
   void *aligned = workspace.data() + (64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64) % 64;
   dvt_run_args args = {sizeof(dvt_run_args),

@@ -7,7 +7,8 @@
 
 namespace dovetail::reference {
 
-Status broadcastExtents(const Invocation &op, const std::vector<Extents> &operands, Extents &result) {
+Status broadcastExtents(const Invocation &op, const std::vector<Extents> &operands,
+                        Extents &result) {
   result.clear();
   for (const Extents &operand : operands)
     result.resize(std::max(result.size(), operand.size()), 1);

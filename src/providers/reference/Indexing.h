@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walking over indices in row-major order with offsets into strided operands, broadcasting included, and the moving of
-// elements of any size that rests on it.
+// Walking over indices in row-major order with offsets into strided operands, broadcasting
+// included, and the moving of elements of any size that rests on it.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 
 namespace dovetail::reference {
 
-/// Calls body(linear, offsets) for each index of `extents`; offsets[k] is the sum of index times strides[k].
+/// Calls body(linear, offsets) for each index of `extents`; offsets[k] is the sum of index times
+/// strides[k].
 template <size_t N, typename Body>
 void walk(const Extents &extents, const std::array<Extents, N> &strides, Body &&body) {
   Extents index(extents.size(), 0);
@@ -45,13 +46,15 @@ template <typename Body> void forEachIndex(const Extents &extents, Body &&body) 
 }
 
 /// NumPy's rule for two or more operands. Bad input where an extent is neither equal nor 1.
-Status broadcastExtents(const Invocation &op, const std::vector<Extents> &operands, Extents &result);
-/// Strides of an operand of `from` read at indices of `to`: 0 in broadcast dimensions. `from` must broadcast to `to`.
+Status broadcastExtents(const Invocation &op, const std::vector<Extents> &operands,
+                        Extents &result);
+/// Strides of an operand of `from` read at indices of `to`: 0 in broadcast dimensions. `from` must
+/// broadcast to `to`.
 Extents broadcastStrides(const Extents &from, const Extents &to);
 bool broadcastsTo(const Extents &from, const Extents &to);
 
-/// Row-major elements of `to` are those of `from` at `base` plus index times `strides`, in elements. The types must
-/// have the same size.
+/// Row-major elements of `to` are those of `from` at `base` plus index times `strides`, in
+/// elements. The types must have the same size.
 void gatherStrided(const Tensor &from, int64_t base, const Extents &strides, Tensor &to);
 
 /// Copies one element.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A result is computed straight in the caller's memory where that is dense and overlaps no operand, in a temporary
-// otherwise; so in-place operands need no thought in any kernel. A temporary is freed after its last use.
+// A result is computed straight in the caller's memory where that is dense and overlaps no operand,
+// in a temporary otherwise; so in-place operands need no thought in any kernel. A temporary is
+// freed after its last use.
 #include "Interpreter.h"
 
 #include "Invocation.h"
@@ -26,7 +27,8 @@ private:
 
   const Program &program;
   const dvt_run_args &args;
-  std::vector<Tensor> tensors; ///< one for each value; those without data are not there (yet, or any more)
+  std::vector<Tensor>
+      tensors; ///< one for each value; those without data are not there (yet, or any more)
   std::vector<bool> isThere;
 };
 
@@ -100,10 +102,12 @@ Status Run::compute() {
     std::vector<const Tensor *> inputs;
     for (uint32_t input : operation.inputs) {
       if (input != DVT_NO_VALUE && !isThere[input])
-        return {DVT_FAILED, join("reference: ", operation.entry->name, " uses a value that was not computed")};
+        return {DVT_FAILED,
+                join("reference: ", operation.entry->name, " uses a value that was not computed")};
       inputs.push_back(input == DVT_NO_VALUE ? nullptr : &tensors[input]);
     }
-    Invocation::Allocate allocateResult = [&](uint32_t index, const Extents &extents, Tensor *&tensor) {
+    Invocation::Allocate allocateResult = [&](uint32_t index, const Extents &extents,
+                                              Tensor *&tensor) {
       return allocate(operation.outputs[index], extents, tensor);
     };
     Invocation invocation(program, operation, std::move(inputs), allocateResult, args.parallel);
@@ -126,7 +130,8 @@ Status Run::deliver() {
 
 } // namespace
 
-Status interpret(const Program &program, const std::vector<const void *> &constants, const dvt_run_args &args) {
+Status interpret(const Program &program, const std::vector<const void *> &constants,
+                 const dvt_run_args &args) {
   if (args.input_count != program.inputs.size() || args.output_count != program.outputs.size())
     return {DVT_BAD_INPUT, join("reference: ", args.input_count, " inputs and ", args.output_count,
                                 " outputs where the problem has ", program.inputs.size(), " and ",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel sees of the op it computes: operands as tensors or widened numbers, attributes, and a way to make
-// results. Whether a result goes to the caller's memory, to a call-back of the caller or to a temporary is not the
-// kernel's business.
+// What a kernel sees of the op it computes: operands as tensors or widened numbers, attributes, and
+// a way to make results. Whether a result goes to the caller's memory, to a call-back of the caller
+// or to a temporary is not the kernel's business.
 #pragma once
 
 #include <functional>
@@ -57,8 +57,10 @@ public:
   Status integerScalar(size_t input, int64_t &value) const;
   /// The one element of any operand as a double.
   Status realScalar(size_t input, double &value) const;
-  /// Integers from the operand where it is there, from the attribute otherwise; nothing where neither is.
-  Status integerList(size_t input, std::string_view attribute, std::optional<Extents> &values) const;
+  /// Integers from the operand where it is there, from the attribute otherwise; nothing where
+  /// neither is.
+  Status integerList(size_t input, std::string_view attribute,
+                     std::optional<Extents> &values) const;
   /// Counts a negative axis from the back and checks it.
   Status normalizeAxis(int64_t &axis, int64_t rank) const;
   /// As normalizeAxis for each, and none twice.

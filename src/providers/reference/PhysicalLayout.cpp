@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offsets are computed one element at a time, from the definition: the outer index of every dimension in physical
-// order, then the inner blocks.
+// Offsets are computed one element at a time, from the definition: the outer index of every
+// dimension in physical order, then the inner blocks.
 #include "PhysicalLayout.h"
 
 #include <cctype>
@@ -11,7 +11,10 @@ namespace dovetail::reference {
 
 Status PhysicalLayout::parse(std::string_view text, size_t rank, PhysicalLayout &layout) {
   layout = {};
-  auto fail = [&] { return Status(DVT_UNSUPPORTED, join("reference: \"", text, "\" is not a layout of rank ", rank)); };
+  auto fail = [&] {
+    return Status(DVT_UNSUPPORTED,
+                  join("reference: \"", text, "\" is not a layout of rank ", rank));
+  };
   if (rank > 26)
     return fail();
   layout.blockOf.assign(rank, 1);
@@ -23,7 +26,8 @@ Status PhysicalLayout::parse(std::string_view text, size_t rank, PhysicalLayout 
   std::vector<bool> seen(rank), blocked(rank);
   size_t at = 0;
   for (; at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])); ++at) {
-    size_t dimension = static_cast<size_t>(std::tolower(static_cast<unsigned char>(text[at])) - 'a');
+    size_t dimension =
+        static_cast<size_t>(std::tolower(static_cast<unsigned char>(text[at])) - 'a');
     if (dimension >= rank || seen[dimension])
       return fail();
     seen[dimension] = true;
@@ -32,9 +36,11 @@ Status PhysicalLayout::parse(std::string_view text, size_t rank, PhysicalLayout 
   }
   while (at < text.size()) {
     int64_t size = 0;
-    for (; at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) && size < 1 << 20; ++at)
+    for (; at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) && size < 1 << 20;
+         ++at)
       size = size * 10 + (text[at] - '0');
-    if (at == text.size() || size < 1 || text[at] < 'a' || static_cast<size_t>(text[at] - 'a') >= rank)
+    if (at == text.size() || size < 1 || text[at] < 'a' ||
+        static_cast<size_t>(text[at] - 'a') >= rank)
       return fail();
     size_t dimension = static_cast<size_t>(text[at++] - 'a');
     if (!blocked[dimension] || (layout.blockOf[dimension] *= size) > 1 << 20)
@@ -65,7 +71,8 @@ int64_t PhysicalLayout::offset(const Extents &extents, Extents index) const {
   }
   int64_t outer = 0;
   for (size_t dimension : order)
-    outer = outer * ((extents[dimension] + blockOf[dimension] - 1) / blockOf[dimension]) + index[dimension];
+    outer = outer * ((extents[dimension] + blockOf[dimension] - 1) / blockOf[dimension]) +
+            index[dimension];
   return outer * innerSize + inner;
 }
 

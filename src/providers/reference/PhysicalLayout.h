@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layouts of dvt_reorder: layout text of the door in, offsets of elements out. Everything else in the reference is
-// row-major.
+// The layouts of dvt_reorder: layout text of the door in, offsets of elements out. Everything else
+// in the reference is row-major.
 #pragma once
 
 #include <string_view>
@@ -21,10 +21,13 @@ public:
   /// Copies a row-major tensor into physical memory, zero in the padding.
   void write(const Tensor &tensor, void *physical) const;
 
+  friend bool operator==(const PhysicalLayout &, const PhysicalLayout &) = default;
+
 private:
   struct Block {
     size_t dimension;
     int64_t size;
+    friend bool operator==(const Block &, const Block &) = default;
   };
   int64_t offset(const Extents &extents, Extents index) const;
   std::vector<size_t> order;

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies a problem and refuses what the reference does not know: ops, versions, element types, counts of operands.
-// Indices and pointers are checked as well, since a plug-in cannot know who calls it.
+// Copies a problem and refuses what the reference does not know: ops, versions, element types,
+// counts of operands. Indices and pointers are checked as well, since a plug-in cannot know who
+// calls it.
 #include "Program.h"
 
 #include <cstring>
 #include <set>
 
 namespace dovetail::reference {
+
+/// Element of an array of structs that state their own size; a newer host's are longer.
+template <typename T> static const T &elementAt(const T *array, uint32_t index) {
+  return *reinterpret_cast<const T *>(reinterpret_cast<const char *>(array) +
+                                      static_cast<size_t>(index) * array->struct_size);
+}
 
 template <typename... Parts> static Status unsupported(const Parts &...parts) {
   return {DVT_UNSUPPORTED, join("reference: ", parts...)};
@@ -26,8 +33,11 @@ bool acceptsType(const char *letters, dvt_type type) {
 
 static std::string allowedTypes(std::string_view letters) {
   std::string text;
-  for (auto [letter, name] : {std::pair('f', "floats"), {'i', "signed integers"}, {'u', "unsigned integers"},
-                              {'b', "bool"}, {'q', "4-bit integers"}})
+  for (auto [letter, name] : {std::pair('f', "floats"),
+                              {'i', "signed integers"},
+                              {'u', "unsigned integers"},
+                              {'b', "bool"},
+                              {'q', "4-bit integers"}})
     if (letters.find(letter) != std::string_view::npos)
       text += (text.empty() ? "" : ", ") + std::string(name);
   return text;
@@ -67,7 +77,7 @@ static Status copyValue(const dvt_value &from, Value &to) {
 
 static Status copyAttributes(const dvt_op &from, Operation &to) {
   for (uint32_t i = 0; i < from.attribute_count; ++i) {
-    const dvt_attribute &attribute = from.attributes[i];
+    const dvt_attribute &attribute = elementAt(from.attributes, i);
     Attribute value;
     switch (attribute.kind) {
     case DVT_ATTRIBUTE_INT:
@@ -101,11 +111,13 @@ static Status copyOperation(const dvt_op &from, const Program &program, std::set
   to.version = from.version;
   const OpEntry &entry = *to.entry;
   if (from.version < entry.minVersion || from.version > entry.maxVersion)
-    return unsupported(from.name, " of op set version ", from.version, "; versions ", entry.minVersion, " to ",
-                       entry.maxVersion, " are known");
-  if (from.input_count > entry.maxInputs || from.output_count > entry.maxOutputs || !from.output_count)
+    return unsupported(from.name, " of op set version ", from.version, "; versions ",
+                       entry.minVersion, " to ", entry.maxVersion, " are known");
+  if (from.input_count > entry.maxInputs || from.output_count > entry.maxOutputs ||
+      !from.output_count)
     return unsupported(from.name, " with ", from.input_count, " operands and ", from.output_count,
-                       " results; at most ", entry.maxInputs, " and ", entry.maxOutputs, " are known");
+                       " results; at most ", entry.maxInputs, " and ", entry.maxOutputs,
+                       " are known");
   for (uint32_t i = 0; i < std::max(from.input_count, entry.minInputs); ++i) {
     uint32_t index = i < from.input_count ? from.inputs[i] : DVT_NO_VALUE;
     if (index == DVT_NO_VALUE && i < entry.minInputs)
@@ -129,15 +141,20 @@ static Status copyOperation(const dvt_op &from, const Program &program, std::set
 
 static std::string textAttribute(const Operation &op, std::string_view name) {
   auto found = op.attributes.find(name);
-  const auto *text = found == op.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+  const auto *text =
+      found == op.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
   return text ? *text : std::string();
 }
 
 Status makeProgram(const dvt_problem &problem, Program &program) {
+  if (problem.struct_size < sizeof(dvt_problem) ||
+      (problem.value_count && problem.values->struct_size < sizeof(dvt_value)) ||
+      (problem.op_count && problem.ops->struct_size < sizeof(dvt_op)))
+    return unsupported("a problem of an older host");
   program.values.resize(problem.value_count);
   std::set<uint32_t> defined;
   for (uint32_t i = 0; i < problem.value_count; ++i) {
-    TRY(copyValue(problem.values[i], program.values[i]));
+    TRY(copyValue(elementAt(problem.values, i), program.values[i]));
     if (program.values[i].isLiteral)
       defined.insert(i);
   }
@@ -149,7 +166,7 @@ Status makeProgram(const dvt_problem &problem, Program &program) {
   }
   for (uint32_t i = 0; i < problem.op_count; ++i) {
     Operation operation;
-    TRY(copyOperation(problem.ops[i], program, defined, operation));
+    TRY(copyOperation(elementAt(problem.ops, i), program, defined, operation));
     program.operations.push_back(std::move(operation));
   }
   for (uint32_t i = 0; i < problem.output_count; ++i) {
@@ -159,7 +176,8 @@ Status makeProgram(const dvt_problem &problem, Program &program) {
   }
   for (const Operation &op : program.operations)
     if (std::string_view(op.entry->name) == "dvt_reorder") {
-      if (program.operations.size() != 1 || program.inputs.size() != 1 || program.outputs.size() != 1)
+      if (program.operations.size() != 1 || program.inputs.size() != 1 ||
+          program.outputs.size() != 1)
         return unsupported("dvt_reorder beside other ops");
       program.inputLayout = textAttribute(op, "src_layout");
       program.outputLayout = textAttribute(op, "dst_layout");

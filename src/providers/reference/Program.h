@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A problem of the door, copied so that it outlives the call, with every op looked up and checked. A problem that
-// becomes a Program is one that the reference accepts; what is wrong with the data of one run shows only at run.
+// A problem of the door, copied so that it outlives the call, with every op looked up and checked.
+// A problem that becomes a Program is one that the reference accepts; what is wrong with the data
+// of one run shows only at run.
 #pragma once
 
 #include <map>
@@ -27,10 +28,12 @@ struct OpEntry {
 };
 
 const OpEntry *findOp(std::string_view name);
-/// Letters: f floats, i signed integers, u unsigned integers, b bool, q 4-bit integers; "" is every type.
+/// Letters: f floats, i signed integers, u unsigned integers, b bool, q 4-bit integers; "" is every
+/// type.
 bool acceptsType(const char *letters, dvt_type type);
 
-using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+using Attribute =
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
 
 struct Operation {
   const OpEntry *entry = nullptr;

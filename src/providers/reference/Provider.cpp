@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference as a plug-in: accepts every tensor op, slow and obvious, and is what all other providers are compared
-// with. It compiles nothing, packs nothing and takes any extents at run time, so this file is also the smallest
-// complete example of the door.
+// The reference as a plug-in: accepts every tensor op, slow and obvious, and is what all other
+// providers are compared with. It compiles nothing, packs nothing and takes any extents at run
+// time, so this file is also the smallest complete example of the door.
 #include <cstring>
 #include <new>
 #include <vector>
@@ -52,14 +52,16 @@ const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; 
 Status checkLayouts(const Program &program) {
   PhysicalLayout layout;
   if (!program.inputLayout.empty())
-    TRY(PhysicalLayout::parse(program.inputLayout, program.values[program.inputs[0]].extents.size(), layout));
+    TRY(PhysicalLayout::parse(program.inputLayout, program.values[program.inputs[0]].extents.size(),
+                              layout));
   if (!program.outputLayout.empty())
-    TRY(PhysicalLayout::parse(program.outputLayout, program.values[program.outputs[0]].extents.size(), layout));
+    TRY(PhysicalLayout::parse(program.outputLayout,
+                              program.values[program.outputs[0]].extents.size(), layout));
   return {};
 }
 
-dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem, const dvt_candidate_sink *sink,
-                 dvt_error *error) {
+dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
+                 const dvt_candidate_sink *sink, dvt_error *error) {
   return guarded(error, [&]() -> Status {
     Program program;
     TRY(makeProgram(*problem, program));
@@ -82,28 +84,36 @@ dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
   });
 }
 
-/// Whether the caller's layouts are those proposed; a missing text is row-major.
-bool sameLayouts(const char *const *given, size_t count, const std::string &proposed) {
-  for (size_t i = 0; i < count; ++i)
-    if (proposed != (given && given[i] ? given[i] : ""))
+/// Whether the caller's layouts are those proposed; a missing text is row-major, as is "abcd".
+bool sameLayouts(const Program &program, const char *const *given,
+                 const std::vector<uint32_t> &values, const std::string &proposed) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    size_t rank = program.values[values[i]].extents.size();
+    PhysicalLayout mine, theirs;
+    if (!PhysicalLayout::parse(proposed, rank, mine) ||
+        !PhysicalLayout::parse(given && given[i] ? given[i] : "", rank, theirs) ||
+        !(mine == theirs))
       return false;
+  }
   return true;
 }
 
 Status checkCandidate(const Program &program, const dvt_candidate &candidate) {
   if (!candidate.algorithm || std::strcmp(candidate.algorithm, kAlgorithm) != 0)
-    return {DVT_UNSUPPORTED, join("reference: no algorithm ", candidate.algorithm ? candidate.algorithm : "",
-                                  "; only ", kAlgorithm)};
+    return {DVT_UNSUPPORTED,
+            join("reference: no algorithm ", candidate.algorithm ? candidate.algorithm : "",
+                 "; only ", kAlgorithm)};
   if (candidate.packing != DVT_PACKING_NONE)
     return {DVT_UNSUPPORTED, "reference: packs no constants"};
-  if (!sameLayouts(candidate.input_layouts, program.inputs.size(), program.inputLayout) ||
-      !sameLayouts(candidate.output_layouts, program.outputs.size(), program.outputLayout))
+  if (!sameLayouts(program, candidate.input_layouts, program.inputs, program.inputLayout) ||
+      !sameLayouts(program, candidate.output_layouts, program.outputs, program.outputLayout))
     return {DVT_UNSUPPORTED, "reference: takes row-major operands only"};
   return {};
 }
 
-dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem, const dvt_candidate *candidate,
-                 const dvt_prepare_args *args, dvt_kernel **kernel, dvt_error *error) {
+dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem,
+                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
+                 dvt_error *error) {
   return guarded(error, [&]() -> Status {
     auto made = std::make_unique<dvt_kernel>();
     TRY(makeProgram(*problem, made->program));
@@ -128,8 +138,17 @@ void destroyKernel(dvt_kernel *kernel) { delete kernel; }
 } // namespace
 
 extern "C" const dvt_provider_api *dvt_provider_entry(uint32_t hostAbiVersion) {
-  static const dvt_provider_api api = {
-      sizeof(dvt_provider_api), DVT_PROVIDER_ABI_VERSION, "reference", create,          destroy, info,
-      propose,                  nullptr,                  prepare,     workspaceBytes, run,     destroyKernel};
+  static const dvt_provider_api api = {sizeof(dvt_provider_api),
+                                       DVT_PROVIDER_ABI_VERSION,
+                                       "reference",
+                                       create,
+                                       destroy,
+                                       info,
+                                       propose,
+                                       nullptr,
+                                       prepare,
+                                       workspaceBytes,
+                                       run,
+                                       destroyKernel};
   return hostAbiVersion == DVT_PROVIDER_ABI_VERSION ? &api : nullptr;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a reference kernel returns: success, or a code of the door with a message. Kept apart from the
-// support room's own Status, because a provider depends on nothing but the door.
+// What a reference kernel returns: success, or a code of the door with a message. Kept apart from
+// the support room's own Status, because a provider depends on nothing but the door.
 #pragma once
 
 #include <sstream>

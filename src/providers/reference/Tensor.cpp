@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Widening and rounding of elements. f16 and bf16 are rounded from double in one step, because going through float
-// would round twice.
+// Widening and rounding of elements. f16 and bf16 are rounded from double in one step, because
+// going through float would round twice.
 #include "Tensor.h"
 
 #include <algorithm>
@@ -26,23 +26,40 @@ bool isKnownType(dvt_type type) { return elementBytes(type) != 0; }
 
 const char *nameOf(dvt_type type) {
   switch (type) {
-  case DVT_F32: return "f32";
-  case DVT_U8: return "u8";
-  case DVT_I8: return "i8";
-  case DVT_U16: return "u16";
-  case DVT_I16: return "i16";
-  case DVT_I32: return "i32";
-  case DVT_I64: return "i64";
-  case DVT_STRING: return "string";
-  case DVT_BOOL: return "bool";
-  case DVT_F16: return "f16";
-  case DVT_F64: return "f64";
-  case DVT_U32: return "u32";
-  case DVT_U64: return "u64";
-  case DVT_BF16: return "bf16";
-  case DVT_U4: return "u4";
-  case DVT_I4: return "i4";
-  case DVT_UNDEFINED: break;
+  case DVT_F32:
+    return "f32";
+  case DVT_U8:
+    return "u8";
+  case DVT_I8:
+    return "i8";
+  case DVT_U16:
+    return "u16";
+  case DVT_I16:
+    return "i16";
+  case DVT_I32:
+    return "i32";
+  case DVT_I64:
+    return "i64";
+  case DVT_STRING:
+    return "string";
+  case DVT_BOOL:
+    return "bool";
+  case DVT_F16:
+    return "f16";
+  case DVT_F64:
+    return "f64";
+  case DVT_U32:
+    return "u32";
+  case DVT_U64:
+    return "u64";
+  case DVT_BF16:
+    return "bf16";
+  case DVT_U4:
+    return "u4";
+  case DVT_I4:
+    return "i4";
+  case DVT_UNDEFINED:
+    break;
   }
   return "unknown";
 }
@@ -156,8 +173,8 @@ Tensor Tensor::allocate(dvt_type type, Extents extents) {
   return tensor;
 }
 
-/// Rounds to a format of `fraction` stored bits and `bias`, ties to even. The magnitude is scaled so that one unit in
-/// the last place becomes 1, which nearbyint then rounds.
+/// Rounds to a format of `fraction` stored bits and `bias`, ties to even. The magnitude is scaled
+/// so that one unit in the last place becomes 1, which nearbyint then rounds.
 static uint16_t roundToBits(double value, int fraction, int bias) {
   uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   int exponentOnes = 2 * bias + 1;
@@ -179,15 +196,17 @@ static uint16_t roundToBits(double value, int fraction, int bias) {
 
 double halfToDouble(uint16_t bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double magnitude = exponent == 31 ? (fraction ? std::numeric_limits<double>::quiet_NaN()
-                                                : std::numeric_limits<double>::infinity())
+  double magnitude = exponent == 31  ? (fraction ? std::numeric_limits<double>::quiet_NaN()
+                                                 : std::numeric_limits<double>::infinity())
                      : exponent == 0 ? std::ldexp(fraction, -24)
                                      : std::ldexp(1024 + fraction, exponent - 25);
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
 uint16_t doubleToHalf(double value) { return roundToBits(value, 10, 15); }
-double brainToDouble(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+double brainToDouble(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 uint16_t doubleToBrain(double value) { return roundToBits(value, 7, 127); }
 
 template <typename W> static W fromReal(double value) {
@@ -302,9 +321,11 @@ template <typename W> void storeNumbers(Tensor &tensor, const W *values) {
   case DVT_F64:
     return write<double>(tensor, values, [](W x) { return static_cast<double>(x); });
   case DVT_F16:
-    return write<uint16_t>(tensor, values, [](W x) { return doubleToHalf(static_cast<double>(x)); });
+    return write<uint16_t>(tensor, values,
+                           [](W x) { return doubleToHalf(static_cast<double>(x)); });
   case DVT_BF16:
-    return write<uint16_t>(tensor, values, [](W x) { return doubleToBrain(static_cast<double>(x)); });
+    return write<uint16_t>(tensor, values,
+                           [](W x) { return doubleToBrain(static_cast<double>(x)); });
   case DVT_BOOL:
     return write<uint8_t>(tensor, values, [](W x) { return static_cast<uint8_t>(x != 0); });
   case DVT_U8:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Dense row-major tensors as the interpreter holds them, and their elements as numbers. Kernels
-// compute on double, int64_t or uint64_t only: numbers() widens a whole tensor, storeNumbers() rounds
-// it back once. 4-bit elements are held one to a byte here and packed at the door.
+// compute on double, int64_t or uint64_t only: numbers() widens a whole tensor, storeNumbers()
+// rounds it back once. 4-bit elements are held one to a byte here and packed at the door.
 #pragma once
 
 #include <cstddef>
@@ -57,14 +57,16 @@ uint16_t doubleToHalf(double value);
 double brainToDouble(uint16_t bits);
 uint16_t doubleToBrain(double value);
 
-/// All elements widened. W is double, int64_t or uint64_t; floats become integers by truncation, integers out of
-/// W's range wrap.
+/// All elements widened. W is double, int64_t or uint64_t; floats become integers by truncation,
+/// integers out of W's range wrap.
 template <typename W> std::vector<W> numbers(const Tensor &tensor);
-/// Writes count() numbers, rounded to the tensor's type: to nearest even for floats, modulo 2^bits for integers,
-/// zero or one for bool. Reals stored as integers are truncated and saturate; NaN becomes 0.
+/// Writes count() numbers, rounded to the tensor's type: to nearest even for floats, modulo 2^bits
+/// for integers, zero or one for bool. Reals stored as integers are truncated and saturate; NaN
+/// becomes 0.
 template <typename W> void storeNumbers(Tensor &tensor, const W *values);
 
-/// Calls body(W{}) with the number type of `kind`, so that a generic lambda is compiled three times, not fourteen.
+/// Calls body(W{}) with the number type of `kind`, so that a generic lambda is compiled three
+/// times, not fourteen.
 template <typename Body> auto withNumbers(NumberKind kind, Body &&body) {
   switch (kind) {
   case NumberKind::Signed:

@@ -14,8 +14,8 @@ Extents spatialOf(const Extents &extents) {
 }
 
 /// `count` values of an attribute, or `fallback` for each where it is absent.
-static Status listOf(const Invocation &op, std::string_view name, size_t count, int64_t least, int64_t fallback,
-                     Extents &values) {
+static Status listOf(const Invocation &op, std::string_view name, size_t count, int64_t least,
+                     int64_t fallback, Extents &values) {
   values = op.integers(name).value_or(Extents());
   if (values.empty())
     values.assign(count, fallback);
@@ -27,7 +27,8 @@ static Status listOf(const Invocation &op, std::string_view name, size_t count, 
   return {};
 }
 
-static Status planBasics(const Invocation &op, const Extents &input, const Extents &kernel, Window &window) {
+static Status planBasics(const Invocation &op, const Extents &input, const Extents &kernel,
+                         Window &window) {
   size_t rank = kernel.size();
   window.input = input;
   window.kernel = kernel;
@@ -54,23 +55,27 @@ static void splitPads(bool upper, int64_t total, int64_t &before, int64_t &after
   after = total - before;
 }
 
-Status planWindow(const Invocation &op, const Extents &input, const Extents &kernel, Window &window) {
+Status planWindow(const Invocation &op, const Extents &input, const Extents &kernel,
+                  Window &window) {
   TRY(planBasics(op, input, kernel, window));
   std::string_view automatic = op.text("auto_pad", "NOTSET");
-  bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER", ceiling = op.integer("ceil_mode", 0);
+  bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER",
+       ceiling = op.integer("ceil_mode", 0);
   if (!same && automatic != "VALID" && automatic != "NOTSET" && !automatic.empty())
-    return op.unsupported("auto_pad=", automatic, "; NOTSET, VALID, SAME_UPPER and SAME_LOWER are known");
+    return op.unsupported("auto_pad=", automatic,
+                          "; NOTSET, VALID, SAME_UPPER and SAME_LOWER are known");
   for (size_t i = 0; i < kernel.size(); ++i) {
     int64_t extent = (kernel[i] - 1) * window.dilations[i] + 1, stride = window.strides[i];
     if (automatic == "VALID")
       window.before[i] = window.after[i] = 0;
     if (same)
-      splitPads(automatic == "SAME_UPPER", ((input[i] + stride - 1) / stride - 1) * stride + extent - input[i],
+      splitPads(automatic == "SAME_UPPER",
+                ((input[i] + stride - 1) / stride - 1) * stride + extent - input[i],
                 window.before[i], window.after[i]);
     int64_t room = input[i] + window.before[i] + window.after[i] - extent;
     if (room < 0)
-      return op.bad("a window of ", extent, " on ", input[i], " elements with pads ", window.before[i], " and ",
-                    window.after[i]);
+      return op.bad("a window of ", extent, " on ", input[i], " elements with pads ",
+                    window.before[i], " and ", window.after[i]);
     int64_t count = (room + (ceiling ? stride - 1 : 0)) / stride + 1;
     // A window that ceil_mode adds must start inside the operand or the padding before it.
     if (ceiling && (count - 1) * stride >= input[i] + window.before[i])
@@ -80,7 +85,8 @@ Status planWindow(const Invocation &op, const Extents &input, const Extents &ker
   return {};
 }
 
-Status planTransposedWindow(const Invocation &op, const Extents &operand, const Extents &kernel, Window &window) {
+Status planTransposedWindow(const Invocation &op, const Extents &operand, const Extents &kernel,
+                            Window &window) {
   TRY(planBasics(op, operand, kernel, window));
   size_t rank = kernel.size();
   Extents extra;
@@ -94,7 +100,8 @@ Status planTransposedWindow(const Invocation &op, const Extents &operand, const 
   bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   window.output = operand;
   for (size_t i = 0; i < rank; ++i) {
-    int64_t full = window.strides[i] * (operand[i] - 1) + extra[i] + (kernel[i] - 1) * window.dilations[i] + 1;
+    int64_t full =
+        window.strides[i] * (operand[i] - 1) + extra[i] + (kernel[i] - 1) * window.dilations[i] + 1;
     if (automatic == "VALID")
       window.before[i] = window.after[i] = 0;
     if (!wanted.empty() || same) {

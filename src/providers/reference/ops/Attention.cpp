@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention with masks, windows and caches, linear_attention and rotary_embedding, as ONNX defines them. Everything
-// between the operands and the results is computed in double; softmax_precision therefore changes nothing.
+// attention with masks, windows and caches, linear_attention and rotary_embedding, as ONNX defines
+// them. Everything between the operands and the results is computed in double; softmax_precision
+// therefore changes nothing.
 #include "Ops.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-/// An operand seen as [batch, heads, length, size], whether it is given so or as [batch, length, heads * size].
+/// An operand seen as [batch, heads, length, size], whether it is given so or as [batch, length,
+/// heads * size].
 struct Heads {
   std::vector<double> values;
   int64_t batch = 0, heads = 0, length = 0, size = 0;
@@ -41,8 +43,8 @@ static Status readHeads(const Invocation &op, size_t input, int64_t heads, Heads
     return {};
   }
   if (!view.packed || heads < 1 || extents[2] % heads)
-    return op.bad("operand ", input, " of ", textOf(extents), " with ", heads, " heads; [N,heads,L,size] or ",
-                  "[N,L,heads*size] is needed");
+    return op.bad("operand ", input, " of ", textOf(extents), " with ", heads,
+                  " heads; [N,heads,L,size] or ", "[N,L,heads*size] is needed");
   view.batch = extents[0];
   view.length = extents[1];
   view.heads = heads;
@@ -56,11 +58,13 @@ static Status prepend(const Invocation &op, size_t past, Heads &view) {
   joined.packed = false;
   if (op.has(past)) {
     TRY(readHeads(op, past, view.heads, before));
-    if (before.packed || before.batch != view.batch || before.heads != view.heads || before.size != view.size)
+    if (before.packed || before.batch != view.batch || before.heads != view.heads ||
+        before.size != view.size)
       return op.bad("past of ", textOf(op.shape(past)), " for ", textOf(view.fourD()));
     joined.length += before.length;
   }
-  joined.values.assign(static_cast<size_t>(joined.batch * joined.heads * joined.length * joined.size), 0);
+  joined.values.assign(
+      static_cast<size_t>(joined.batch * joined.heads * joined.length * joined.size), 0);
   for (int64_t b = 0; b < view.batch; ++b)
     for (int64_t h = 0; h < view.heads; ++h)
       for (int64_t l = 0; l < joined.length; ++l)
@@ -73,19 +77,21 @@ static Status prepend(const Invocation &op, size_t past, Heads &view) {
 
 namespace {
 
-/// What is added to the scores: the mask operand, causality, windows and padding, as one number for each pair.
+/// What is added to the scores: the mask operand, causality, windows and padding, as one number for
+/// each pair.
 struct Bias {
   std::vector<double> mask;
   Extents maskExtents, maskStrides;
   bool boolean = false, causal = false;
   int64_t left = -1, right = -1;
-  std::vector<int64_t> offsets, valid; ///< for each batch: keys before the queries, keys that are not padding
+  std::vector<int64_t> offsets,
+      valid; ///< for each batch: keys before the queries, keys that are not padding
   bool hasMask = false, hasValid = false;
 
   double operator()(int64_t b, int64_t h, int64_t i, int64_t j) const {
     int64_t position = i + offsets[static_cast<size_t>(b)];
-    if ((causal && j > position) || (left >= 0 && position - j > left) || (right >= 0 && j - position > right) ||
-        (hasValid && j >= valid[static_cast<size_t>(b)]))
+    if ((causal && j > position) || (left >= 0 && position - j > left) ||
+        (right >= 0 && j - position > right) || (hasValid && j >= valid[static_cast<size_t>(b)]))
       return kMinusInfinity;
     if (!hasMask)
       return 0;
@@ -95,7 +101,8 @@ struct Bias {
     int64_t at = 0;
     size_t skipped = 4 - maskExtents.size();
     for (size_t d = 0; d < maskExtents.size(); ++d)
-      at += maskExtents[d] == 1 && d + 1 < maskExtents.size() ? 0 : index[skipped + d] * maskStrides[d];
+      at += maskExtents[d] == 1 && d + 1 < maskExtents.size() ? 0
+                                                              : index[skipped + d] * maskStrides[d];
     double value = mask[static_cast<size_t>(at)];
     return boolean ? (value != 0 ? 0 : kMinusInfinity) : value;
   }
@@ -103,7 +110,8 @@ struct Bias {
 
 } // namespace
 
-static Status readBias(const Invocation &op, const Heads &q, int64_t keys, int64_t pastLength, Bias &bias) {
+static Status readBias(const Invocation &op, const Heads &q, int64_t keys, int64_t pastLength,
+                       Bias &bias) {
   bias.causal = op.integer("is_causal", 0);
   bias.left = op.integer("left_window_size", -1);
   bias.right = op.integer("right_window_size", -1);
@@ -114,7 +122,8 @@ static Status readBias(const Invocation &op, const Heads &q, int64_t keys, int64
     TRY(op.integerOperand(6, bias.valid));
     bias.hasValid = true;
     if (static_cast<int64_t>(bias.valid.size()) != q.batch)
-      return op.bad("nonpad_kv_seqlen has ", bias.valid.size(), " elements for a batch of ", q.batch);
+      return op.bad("nonpad_kv_seqlen has ", bias.valid.size(), " elements for a batch of ",
+                    q.batch);
     for (size_t b = 0; b < bias.valid.size(); ++b)
       bias.offsets[b] = bias.valid[b] - q.length;
   }
@@ -125,10 +134,12 @@ static Status readBias(const Invocation &op, const Heads &q, int64_t keys, int64
   bias.mask = op.numbers<double>(3);
   bias.maskExtents = op.shape(3);
   bias.maskStrides = rowMajorStrides(bias.maskExtents);
-  Extents full = {q.batch, q.heads, q.length, bias.maskExtents.empty() ? 0 : bias.maskExtents.back()};
-  if (bias.maskExtents.empty() || !broadcastsTo(bias.maskExtents, full) || bias.maskExtents.back() > keys)
-    return op.bad("attn_mask of ", textOf(op.shape(3)), " for scores of [", q.batch, ",", q.heads, ",", q.length, ",",
-                  keys, "]");
+  Extents full = {q.batch, q.heads, q.length,
+                  bias.maskExtents.empty() ? 0 : bias.maskExtents.back()};
+  if (bias.maskExtents.empty() || !broadcastsTo(bias.maskExtents, full) ||
+      bias.maskExtents.back() > keys)
+    return op.bad("attn_mask of ", textOf(op.shape(3)), " for scores of [", q.batch, ",", q.heads,
+                  ",", q.length, ",", keys, "]");
   return {};
 }
 
@@ -139,10 +150,10 @@ Status attention(Invocation &op) {
   TRY(readHeads(op, 2, op.integer("kv_num_heads", 0), v));
   if (op.has(4) != op.has(5) || (op.has(4) && op.has(6)))
     return op.bad("past_key and past_value come together, and without nonpad_kv_seqlen");
-  if (k.batch != q.batch || v.batch != q.batch || k.heads != v.heads || k.length != v.length || k.size != q.size ||
-      k.heads < 1 || q.heads % k.heads)
-    return op.bad("operands ", textOf(op.shape(0)), ", ", textOf(op.shape(1)), " and ", textOf(op.shape(2)),
-                  " do not fit each other");
+  if (k.batch != q.batch || v.batch != q.batch || k.heads != v.heads || k.length != v.length ||
+      k.size != q.size || k.heads < 1 || q.heads % k.heads)
+    return op.bad("operands ", textOf(op.shape(0)), ", ", textOf(op.shape(1)), " and ",
+                  textOf(op.shape(2)), " do not fit each other");
   int64_t incoming = k.length;
   TRY(prepend(op, 4, k));
   TRY(prepend(op, 5, v));
@@ -150,7 +161,8 @@ Status attention(Invocation &op) {
     return op.bad("past_key and past_value differ in length");
   Bias bias;
   TRY(readBias(op, q, k.length, k.length - incoming, bias));
-  double scale = op.hasAttribute("scale") ? op.real("scale", 1) : 1 / std::sqrt(static_cast<double>(q.size));
+  double scale =
+      op.hasAttribute("scale") ? op.real("scale", 1) : 1 / std::sqrt(static_cast<double>(q.size));
   double softcap = op.real("softcap", 0);
   int64_t mode = op.integer("qk_matmul_output_mode", 0), group = q.heads / k.heads;
   if (mode < 0 || mode > 3)
@@ -170,7 +182,8 @@ Status attention(Invocation &op) {
           for (int64_t d = 0; d < q.size; ++d)
             dot += q.at(b, h, i, d) * k.at(b, h / group, j, d);
           dot *= scale;
-          double capped = softcap > 0 ? softcap * std::tanh(dot / softcap) : dot, added = bias(b, h, i, j);
+          double capped = softcap > 0 ? softcap * std::tanh(dot / softcap) : dot,
+                 added = bias(b, h, i, j);
           anyKey = anyKey || added != kMinusInfinity;
           scores[static_cast<size_t>(j)] = capped + added;
           stages[0].push_back(dot);
@@ -186,7 +199,8 @@ Status attention(Invocation &op) {
         shown.insert(shown.end(), stage.begin(), stage.end());
         for (int64_t j = 0; j < k.length; ++j)
           for (int64_t d = 0; d < v.size && scores[static_cast<size_t>(j)] != 0; ++d)
-            y.values[y.index(b, h, i, d)] += scores[static_cast<size_t>(j)] * v.at(b, h / group, j, d);
+            y.values[y.index(b, h, i, d)] +=
+                scores[static_cast<size_t>(j)] * v.at(b, h / group, j, d);
       }
   TRY(op.store(0, y.packed ? Extents{y.batch, y.length, y.heads * y.size} : y.fourD(), y.values));
   TRY(op.store(1, k.fourD(), k.values));
@@ -196,7 +210,8 @@ Status attention(Invocation &op) {
 
 Status linearAttention(Invocation &op) {
   std::string_view rule = op.text("update_rule", "gated_delta");
-  bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
+  bool gated = rule == "gated" || rule == "gated_delta",
+       delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear")
     return op.unsupported("update_rule=", rule, "; linear, gated, delta and gated_delta are known");
   if (gated != op.has(4) || delta != op.has(5))
@@ -206,16 +221,17 @@ Status linearAttention(Invocation &op) {
   TRY(readHeads(op, 0, op.integer("q_num_heads", 0), q));
   TRY(readHeads(op, 1, heads, k));
   TRY(readHeads(op, 2, heads, v));
-  if (!q.packed || !k.packed || !v.packed || q.heads % k.heads || q.size != k.size || k.batch != q.batch ||
-      v.batch != q.batch || k.length != q.length || v.length != q.length)
-    return op.bad("operands ", textOf(op.shape(0)), ", ", textOf(op.shape(1)), " and ", textOf(op.shape(2)),
-                  " do not fit each other");
+  if (!q.packed || !k.packed || !v.packed || q.heads % k.heads || q.size != k.size ||
+      k.batch != q.batch || v.batch != q.batch || k.length != q.length || v.length != q.length)
+    return op.bad("operands ", textOf(op.shape(0)), ", ", textOf(op.shape(1)), " and ",
+                  textOf(op.shape(2)), " do not fit each other");
   if (gated)
     TRY(readHeads(op, 4, heads, decay));
   if (delta)
     TRY(readHeads(op, 5, op.rank(5) == 3 && op.shape(5)[2] == 1 ? 1 : heads, beta));
   Extents stateExtents = {q.batch, heads, q.size, v.size};
-  if ((gated && (decay.batch != q.batch || decay.length != q.length || (decay.size != 1 && decay.size != q.size))) ||
+  if ((gated && (decay.batch != q.batch || decay.length != q.length ||
+                 (decay.size != 1 && decay.size != q.size))) ||
       (delta && (beta.batch != q.batch || beta.length != q.length || beta.size != 1)) ||
       (op.has(3) && op.shape(3) != stateExtents))
     return op.bad("decay, beta or past_state do not fit the operands");
@@ -270,12 +286,14 @@ Status rotaryEmbedding(Invocation &op) {
     TRY(op.integerOperand(3, positions));
     if (op.rank(1) != 2 || op.shape(1)[1] != half || op.shape(2) != op.shape(1) ||
         op.shape(3) != Extents{x.batch, x.length})
-      return op.bad("caches ", textOf(op.shape(1)), " and positions ", textOf(op.shape(3)), " for ", textOf(x.fourD()));
+      return op.bad("caches ", textOf(op.shape(1)), " and positions ", textOf(op.shape(3)), " for ",
+                    textOf(x.fourD()));
     for (int64_t &position : positions)
       if (position < 0 || position >= op.shape(1)[0])
         return op.bad("position ", position, " is outside [0, ", op.shape(1)[0] - 1, "]");
   } else if (op.shape(1) != perToken || op.shape(2) != perToken) {
-    return op.bad("caches ", textOf(op.shape(1)), " and ", textOf(op.shape(2)), "; ", textOf(perToken), " is needed");
+    return op.bad("caches ", textOf(op.shape(1)), " and ", textOf(op.shape(2)), "; ",
+                  textOf(perToken), " is needed");
   }
   std::vector<double> y = x.values;
   for (int64_t b = 0; b < x.batch; ++b)
@@ -283,7 +301,8 @@ Status rotaryEmbedding(Invocation &op) {
       for (int64_t l = 0; l < x.length; ++l)
         for (int64_t d = 0; d < half; ++d) {
           int64_t token = b * x.length + l;
-          auto cache = static_cast<size_t>((positions.empty() ? token : positions[static_cast<size_t>(token)]) * half + d);
+          auto cache = static_cast<size_t>(
+              (positions.empty() ? token : positions[static_cast<size_t>(token)]) * half + d);
           int64_t first = interleaved ? 2 * d : d, second = interleaved ? 2 * d + 1 : d + half;
           double real = x.at(b, h, l, first), imaginary = x.at(b, h, l, second);
           y[x.index(b, h, l, first)] = cosines[cache] * real - sines[cache] * imaginary;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two and more operands of one type, broadcast against each other. Integers wrap modulo 2^bits; an integer division by
-// zero is the caller's fault.
+// Two and more operands of one type, broadcast against each other. Integers wrap modulo 2^bits; an
+// integer division by zero is the caller's fault.
 #include "Ops.h"
 
 #include <cmath>
@@ -20,7 +20,8 @@ template <typename W, typename F> static Status combineAs(Invocation &op, F f) {
   std::vector<W> result(static_cast<size_t>(*elementCount(extents)));
   walk<2>(extents, {broadcastStrides(op.shape(0), extents), broadcastStrides(op.shape(1), extents)},
           [&](int64_t linear, const std::array<int64_t, 2> &at) {
-            result[static_cast<size_t>(linear)] = f(a[static_cast<size_t>(at[0])], b[static_cast<size_t>(at[1])]);
+            result[static_cast<size_t>(linear)] =
+                f(a[static_cast<size_t>(at[0])], b[static_cast<size_t>(at[1])]);
           });
   return op.store(0, extents, result);
 }
@@ -61,13 +62,16 @@ template <typename W> static W lesser(W a, W b) {
 }
 
 Status add(Invocation &op) {
-  return combine(op, [](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x + y; }); });
+  return combine(
+      op, [](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x + y; }); });
 }
 Status sub(Invocation &op) {
-  return combine(op, [](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x - y; }); });
+  return combine(
+      op, [](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x - y; }); });
 }
 Status mul(Invocation &op) {
-  return combine(op, [](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x * y; }); });
+  return combine(
+      op, [](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x * y; }); });
 }
 
 static Status needNonZeroDivisor(const Invocation &op) {
@@ -203,7 +207,8 @@ template <typename F> static Status fold(Invocation &op, F f, bool average) {
       std::vector<W> operand = op.numbers<W>(i);
       walk<1>(extents, {broadcastStrides(shapes[i], extents)},
               [&](int64_t linear, const std::array<int64_t, 1> &at) {
-                W &into = result[static_cast<size_t>(linear)], value = operand[static_cast<size_t>(at[0])];
+                W &into = result[static_cast<size_t>(linear)],
+                  value = operand[static_cast<size_t>(at[0])];
                 into = i ? f(into, value) : value;
               });
     }
@@ -215,12 +220,16 @@ template <typename F> static Status fold(Invocation &op, F f, bool average) {
 }
 
 Status max(Invocation &op) {
-  return fold(op, [](auto a, auto b) { return greater(a, b); }, false);
+  return fold(
+      op, [](auto a, auto b) { return greater(a, b); }, false);
 }
 Status min(Invocation &op) {
-  return fold(op, [](auto a, auto b) { return lesser(a, b); }, false);
+  return fold(
+      op, [](auto a, auto b) { return lesser(a, b); }, false);
 }
-static auto addWrapping = [](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x + y; }); };
+static auto addWrapping = [](auto a, auto b) {
+  return wrapping(a, b, [](auto x, auto y) { return x + y; });
+};
 Status sum(Invocation &op) { return fold(op, addWrapping, false); }
 Status mean(Invocation &op) { return fold(op, addWrapping, true); }
 
@@ -244,7 +253,8 @@ Status clip(Invocation &op) {
 Status pRelu(Invocation &op) {
   TRY(needSameType(op));
   if (!broadcastsTo(op.shape(1), op.shape(0)))
-    return op.bad("slope of extents ", textOf(op.shape(1)), " does not broadcast to ", textOf(op.shape(0)));
+    return op.bad("slope of extents ", textOf(op.shape(1)), " does not broadcast to ",
+                  textOf(op.shape(0)));
   return combine(op, [](auto a, auto slope) {
     return a < decltype(a)(0) ? wrapping(a, slope, [](auto x, auto y) { return x * y; }) : a;
   });
@@ -254,7 +264,8 @@ Status swiGlu(Invocation &op) {
   if (op.shape(0) != op.shape(1))
     return op.bad("operands have extents ", textOf(op.shape(0)), " and ", textOf(op.shape(1)));
   double alpha = op.real("alpha", 1);
-  return combineAs<double>(op, [=](double a, double b) { return a / (1 + std::exp(-alpha * a)) * b; });
+  return combineAs<double>(op,
+                           [=](double a, double b) { return a / (1 + std::exp(-alpha * a)) * b; });
 }
 
 } // namespace dovetail::reference::ops

@@ -6,7 +6,8 @@
 namespace dovetail::reference::ops {
 
 Status cast(Invocation &op) {
-  // Floats out of range are undefined in ONNX but for 4-bit types, where its tests truncate, then wrap.
+  // Floats out of range are undefined in ONNX but for 4-bit types, where its tests truncate, then
+  // wrap.
   if (op.wants(0) && isFourBit(op.outputType(0)))
     return op.store(0, op.shape(0), op.numbers<int64_t>(0));
   return withNumbers(op.kind(0), [&](auto kind) {
@@ -17,8 +18,10 @@ Status cast(Invocation &op) {
 static Status copyBytes(Invocation &op, const Extents &extents) {
   Tensor *result = nullptr;
   TRY(op.output(0, extents, result));
-  if (elementBytes(result->type) != elementBytes(op.in(0).type) || isFourBit(result->type) != isFourBit(op.in(0).type))
-    return op.bad("from ", nameOf(op.in(0).type), " to ", nameOf(result->type), ": the sizes of elements differ");
+  if (elementBytes(result->type) != elementBytes(op.in(0).type) ||
+      isFourBit(result->type) != isFourBit(op.in(0).type))
+    return op.bad("from ", nameOf(op.in(0).type), " to ", nameOf(result->type),
+                  ": the sizes of elements differ");
   if (*elementCount(extents) != op.in(0).count())
     return op.bad(textOf(op.shape(0)), " does not have as many elements as ", textOf(extents));
   if (result->bytes())

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions of any spatial rank. The operand is copied into a zero-padded buffer of doubles; then every element of a
-// window lies at a fixed offset from the window's start, and the convolution is a sum of products.
+// Convolutions of any spatial rank. The operand is copied into a zero-padded buffer of doubles;
+// then every element of a window lies at a fixed offset from the window's start, and the
+// convolution is a sum of products.
 #include "Ops.h"
 
 #include <algorithm>
@@ -26,19 +27,22 @@ static Status planConvolution(const Invocation &op, size_t weightOperand, Convol
   TRY(op.needRank(0, 3));
   const Extents &x = op.shape(0), &w = op.shape(weightOperand);
   if (w.size() != x.size())
-    return op.bad("operands have extents ", textOf(x), " and ", textOf(w), "; the ranks must be equal");
+    return op.bad("operands have extents ", textOf(x), " and ", textOf(w),
+                  "; the ranks must be equal");
   plan.batch = x[0];
   plan.channels = x[1];
   plan.results = w[0];
   plan.groups = op.integer("group", 1);
   if (plan.groups < 1 || w[1] * plan.groups != plan.channels || plan.results % plan.groups)
-    return op.bad("weights ", textOf(w), " in ", plan.groups, " groups do not fit an operand ", textOf(x));
+    return op.bad("weights ", textOf(w), " in ", plan.groups, " groups do not fit an operand ",
+                  textOf(x));
   std::optional<Extents> stated = op.integers("kernel_shape");
   if (stated && !stated->empty() && *stated != spatialOf(w))
     return op.bad("kernel_shape ", textOf(*stated), " differs from the weights ", textOf(w));
   TRY(planWindow(op, spatialOf(x), spatialOf(w), plan.window));
   plan.resultExtents = {plan.batch, plan.results};
-  plan.resultExtents.insert(plan.resultExtents.end(), plan.window.output.begin(), plan.window.output.end());
+  plan.resultExtents.insert(plan.resultExtents.end(), plan.window.output.begin(),
+                            plan.window.output.end());
   return {};
 }
 
@@ -51,8 +55,8 @@ static Extents paddedExtents(const Window &window) {
 }
 
 /// Copies one image of channels into `padded`, which is zero where it is not written.
-static void padImage(const Window &window, const Extents &paddedSpatial, int64_t channels, const double *image,
-                     std::vector<double> &padded) {
+static void padImage(const Window &window, const Extents &paddedSpatial, int64_t channels,
+                     const double *image, std::vector<double> &padded) {
   std::fill(padded.begin(), padded.end(), 0);
   Extents strides = rowMajorStrides(paddedSpatial);
   int64_t inner = productOf(window.input, 0, static_cast<int64_t>(window.rank()));
@@ -79,7 +83,8 @@ static std::vector<double> convolve(const Convolution &plan, const std::vector<d
   int64_t paddedInner = productOf(padded, 0, rank), inner = productOf(window.input, 0, rank);
   int64_t outputs = productOf(window.output, 0, rank), taps = productOf(window.kernel, 0, rank);
   int64_t groupChannels = plan.channels / plan.groups, groupResults = plan.results / plan.groups;
-  std::vector<int64_t> rowBase(static_cast<size_t>(outputs)), offset(static_cast<size_t>(groupChannels * taps));
+  std::vector<int64_t> rowBase(static_cast<size_t>(outputs)),
+      offset(static_cast<size_t>(groupChannels * taps));
   forEachIndex(window.output, [&](int64_t linear, const Extents &index) {
     for (size_t i = 0; i < index.size(); ++i)
       rowBase[static_cast<size_t>(linear)] += index[i] * window.strides[i] * strides[i];
@@ -112,7 +117,8 @@ static std::vector<double> convolve(const Convolution &plan, const std::vector<d
 }
 
 /// Adds operand `input`, one element for each result channel, where it is there.
-static Status addBias(const Invocation &op, size_t input, int64_t channels, int64_t inner, std::vector<double> &y) {
+static Status addBias(const Invocation &op, size_t input, int64_t channels, int64_t inner,
+                      std::vector<double> &y) {
   if (!op.has(input))
     return {};
   if (op.in(input).count() != channels)
@@ -131,15 +137,19 @@ Status conv(Invocation &op) {
   return op.store(0, plan.resultExtents, y);
 }
 
-/// Widens a quantised operand and takes its zero point off: one for all, or one for each index of axis 0.
-static Status centred(const Invocation &op, size_t input, size_t zeroPoint, std::vector<double> &values) {
+/// Widens a quantised operand and takes its zero point off: one for all, or one for each index of
+/// axis 0.
+static Status centred(const Invocation &op, size_t input, size_t zeroPoint,
+                      std::vector<double> &values) {
   values = op.numbers<double>(input);
   if (!op.has(zeroPoint))
     return {};
   std::vector<double> zeros = op.numbers<double>(zeroPoint);
-  if (zeros.empty() || (zeros.size() != 1 && static_cast<int64_t>(zeros.size()) != op.shape(input)[0]))
+  if (zeros.empty() ||
+      (zeros.size() != 1 && static_cast<int64_t>(zeros.size()) != op.shape(input)[0]))
     return op.bad("zero point of ", zeros.size(), " elements for ", textOf(op.shape(input)));
-  size_t each = zeros.size() == 1 ? std::max<size_t>(values.size(), 1) : values.size() / zeros.size();
+  size_t each =
+      zeros.size() == 1 ? std::max<size_t>(values.size(), 1) : values.size() / zeros.size();
   for (size_t i = 0; i < values.size(); ++i)
     values[i] -= zeros[i / each];
   return {};
@@ -166,7 +176,8 @@ Status qLinearConv(Invocation &op) {
   TRY(op.realScalar(1, xScale));
   TRY(op.realScalar(6, yScale));
   TRY(op.realScalar(7, yZero));
-  if (op.in(2).count() != 1 || (weightScale.size() != 1 && static_cast<int64_t>(weightScale.size()) != plan.results))
+  if (op.in(2).count() != 1 ||
+      (weightScale.size() != 1 && static_cast<int64_t>(weightScale.size()) != plan.results))
     return op.bad("scales or zero points have the wrong number of elements");
   TRY(centred(op, 0, 2, x));
   TRY(centred(op, 3, 5, w));
@@ -185,23 +196,28 @@ Status convTranspose(Invocation &op) {
   const Extents &x = op.shape(0), &w = op.shape(1);
   int64_t groups = op.integer("group", 1);
   if (w.size() != x.size() || groups < 1 || w[0] != x[1] || x[1] % groups)
-    return op.bad("weights ", textOf(w), " in ", groups, " groups do not fit an operand ", textOf(x));
+    return op.bad("weights ", textOf(w), " in ", groups, " groups do not fit an operand ",
+                  textOf(x));
   Window window;
   TRY(planTransposedWindow(op, spatialOf(x), spatialOf(w), window));
   auto rank = static_cast<int64_t>(window.rank());
   int64_t inner = productOf(x, 2, op.rank(0)), outputs = productOf(window.input, 0, rank);
-  int64_t taps = productOf(window.kernel, 0, rank), groupChannels = x[1] / groups, groupResults = w[1];
+  int64_t taps = productOf(window.kernel, 0, rank), groupChannels = x[1] / groups,
+          groupResults = w[1];
   int64_t results = groupResults * groups, columns = groupResults * taps;
   std::vector<double> xs = op.numbers<double>(0), ws = op.numbers<double>(1);
-  std::vector<double> y(static_cast<size_t>(x[0] * results * outputs)), products(static_cast<size_t>(inner * columns));
-  std::vector<int64_t> rowBase(static_cast<size_t>(inner)), offset(static_cast<size_t>(groupChannels));
+  std::vector<double> y(static_cast<size_t>(x[0] * results * outputs)),
+      products(static_cast<size_t>(inner * columns));
+  std::vector<int64_t> rowBase(static_cast<size_t>(inner)),
+      offset(static_cast<size_t>(groupChannels));
   for (size_t i = 0; i < rowBase.size(); ++i)
     rowBase[i] = static_cast<int64_t>(i);
   for (size_t c = 0; c < offset.size(); ++c)
     offset[c] = static_cast<int64_t>(c) * inner;
   Extents strides = rowMajorStrides(window.input);
   for (int64_t g = 0; g < groups; ++g) {
-    // Contribution of each operand position to each tap of each result channel, then added where the tap lies.
+    // Contribution of each operand position to each tap of each result channel, then added where
+    // the tap lies.
     PackedColumns right(groupChannels, columns, [&](int64_t c, int64_t n) {
       return ws[static_cast<size_t>((g * groupChannels + c) * columns + n)];
     });
@@ -219,7 +235,8 @@ Status convTranspose(Invocation &op) {
             place += index * strides[i];
           }
           for (int64_t m = 0; m < groupResults; ++m)
-            to[m * outputs + place] += products[static_cast<size_t>(position * columns + m * taps + tap)];
+            to[m * outputs + place] +=
+                products[static_cast<size_t>(position * columns + m * taps + tap)];
         });
       });
     }
@@ -253,7 +270,8 @@ Status causalConvWithState(Invocation &op) {
     };
     for (int64_t i = 0; i < length; ++i)
       for (int64_t k = 0; k < taps; ++k)
-        y[static_cast<size_t>(line * length + i)] += at(i + k) * ws[static_cast<size_t>(line % channels * taps + k)];
+        y[static_cast<size_t>(line * length + i)] +=
+            at(i + k) * ws[static_cast<size_t>(line % channels * taps + k)];
     for (int64_t i = 0; i < history; ++i)
       state.push_back(at(length + i));
   }

@@ -12,8 +12,8 @@ namespace dovetail::reference::ops {
 
 namespace {
 
-/// Labels of the equation with one entry for each dimension; dimensions of an ellipsis are '0', '1', ... from the
-/// back, so that they broadcast from the right.
+/// Labels of the equation with one entry for each dimension; dimensions of an ellipsis are '0',
+/// '1', ... from the back, so that they broadcast from the right.
 struct Equation {
   std::vector<std::string> operands;
   std::string result;
@@ -45,14 +45,16 @@ static Status parseEquation(const Invocation &op, Equation &equation) {
     begin = end + 1;
   }
   if (equation.operands.size() != op.inputCount())
-    return op.bad("equation ", text, " has ", equation.operands.size(), " operands; ", op.inputCount(), " are given");
+    return op.bad("equation ", text, " has ", equation.operands.size(), " operands; ",
+                  op.inputCount(), " are given");
   int64_t widest = 0;
   for (size_t i = 0; i < equation.operands.size(); ++i) {
     std::string &labels = equation.operands[i];
     if (!op.has(i))
       return op.bad("operand ", i, " is absent");
     bool ellipsis = labels.find("...") != std::string::npos;
-    int64_t named = static_cast<int64_t>(labels.size()) - (ellipsis ? 3 : 0), rest = op.rank(i) - named;
+    int64_t named = static_cast<int64_t>(labels.size()) - (ellipsis ? 3 : 0),
+            rest = op.rank(i) - named;
     if (rest < 0 || (rest && !ellipsis) || rest > 10)
       return op.bad("labels ", labels, " for an operand ", textOf(op.shape(i)));
     labels = expandEllipsis(labels, rest);
@@ -83,7 +85,8 @@ Status einsum(Invocation &op) {
   std::map<char, int64_t> extents;
   for (size_t i = 0; i < equation.operands.size(); ++i)
     for (size_t d = 0; d < equation.operands[i].size(); ++d) {
-      int64_t &extent = extents.try_emplace(equation.operands[i][d], 1).first->second, here = op.shape(i)[d];
+      int64_t &extent = extents.try_emplace(equation.operands[i][d], 1).first->second,
+              here = op.shape(i)[d];
       if (extent != here && extent != 1 && here != 1)
         return op.bad("label ", equation.operands[i][d], " has extents ", extent, " and ", here);
       extent = extent == 1 ? here : extent;
@@ -117,7 +120,8 @@ Status einsum(Invocation &op) {
       strides.push_back(mine);
     }
     std::vector<W> sums(static_cast<size_t>(elementCount(result).value_or(0)), 0);
-    int64_t inner = productOf(all, static_cast<int64_t>(result.size()), static_cast<int64_t>(all.size()));
+    int64_t inner =
+        productOf(all, static_cast<int64_t>(result.size()), static_cast<int64_t>(all.size()));
     forEachIndex(all, [&](int64_t linear, const Extents &index) {
       W product = 1;
       for (size_t i = 0; i < operands.size(); ++i) {

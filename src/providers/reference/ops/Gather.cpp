@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements chosen by indices: gathers and scatters. Indices from outside are checked, counted from the back where
-// negative, and refused where out of range.
+// Elements chosen by indices: gathers and scatters. Indices from outside are checked, counted from
+// the back where negative, and refused where out of range.
 #include "Ops.h"
 
 #include <algorithm>
@@ -31,7 +31,8 @@ Status gather(Invocation &op) {
   Tensor *result = nullptr;
   TRY(op.output(0, extents, result));
   int64_t outer = productOf(op.shape(0), 0, axis);
-  size_t run = static_cast<size_t>(productOf(op.shape(0), axis + 1, op.rank(0))) * elementBytes(result->type);
+  size_t run = static_cast<size_t>(productOf(op.shape(0), axis + 1, op.rank(0))) *
+               elementBytes(result->type);
   uint8_t *to = result->data;
   for (int64_t o = 0; o < outer && run; ++o)
     for (int64_t index : indices) {
@@ -41,13 +42,16 @@ Status gather(Invocation &op) {
   return {};
 }
 
-/// Indices of a gather or scatter by elements must have the operand's rank and no larger extents but along the axis.
+/// Indices of a gather or scatter by elements must have the operand's rank and no larger extents
+/// but along the axis.
 static Status needElementIndices(const Invocation &op, int64_t axis) {
   const Extents &data = op.shape(0), &indices = op.shape(1);
   bool fits = data.size() == indices.size();
   for (size_t i = 0; fits && i < data.size(); ++i)
     fits = static_cast<int64_t>(i) == axis || indices[i] <= data[i];
-  return fits ? Status() : op.bad("indices ", textOf(indices), " do not fit an operand ", textOf(data), " along axis ", axis);
+  return fits ? Status()
+              : op.bad("indices ", textOf(indices), " do not fit an operand ", textOf(data),
+                       " along axis ", axis);
 }
 
 Status gatherElements(Invocation &op) {
@@ -70,17 +74,21 @@ Status gatherElements(Invocation &op) {
 }
 
 /// Offset in the operand of each index tuple; `batch` leading dimensions are shared.
-static Status tupleOffsets(const Invocation &op, int64_t batch, std::vector<int64_t> &offsets, int64_t &depth) {
+static Status tupleOffsets(const Invocation &op, int64_t batch, std::vector<int64_t> &offsets,
+                           int64_t &depth) {
   TRY(op.needRank(1, 1));
   const Extents &data = op.shape(0), &extents = op.shape(1);
   depth = extents.back();
-  if (batch < 0 || batch >= std::min(op.rank(0), op.rank(1)) || depth < 0 || batch + depth > op.rank(0) ||
+  if (batch < 0 || batch >= std::min(op.rank(0), op.rank(1)) || depth < 0 ||
+      batch + depth > op.rank(0) ||
       !std::equal(data.begin(), data.begin() + batch, extents.begin()))
-    return op.bad("index tuples ", textOf(extents), " with ", batch, " batch dimensions do not fit ", textOf(data));
+    return op.bad("index tuples ", textOf(extents), " with ", batch,
+                  " batch dimensions do not fit ", textOf(data));
   std::vector<int64_t> indices;
   TRY(op.integerOperand(1, indices));
   Extents strides = rowMajorStrides(data);
-  int64_t tuples = productOf(extents, 0, op.rank(1) - 1), perBatch = productOf(extents, batch, op.rank(1) - 1);
+  int64_t tuples = productOf(extents, 0, op.rank(1) - 1),
+          perBatch = productOf(extents, batch, op.rank(1) - 1);
   int64_t batchStride = batch ? strides[static_cast<size_t>(batch - 1)] : 0;
   for (int64_t t = 0; t < tuples; ++t) {
     int64_t offset = batch ? t / perBatch * batchStride : 0;
@@ -114,10 +122,12 @@ Status gatherNd(Invocation &op) {
   return {};
 }
 
-/// Copies operand 0 and combines element `update` of operand 2 into element `place`, for each pair that `pairs` gives.
+/// Copies operand 0 and combines element `update` of operand 2 into element `place`, for each pair
+/// that `pairs` gives.
 template <typename Pairs> static Status scatter(Invocation &op, Pairs pairs) {
   if (op.in(2).type != op.in(0).type)
-    return op.bad("updates are of ", nameOf(op.in(2).type), "; they must be of ", nameOf(op.in(0).type));
+    return op.bad("updates are of ", nameOf(op.in(2).type), "; they must be of ",
+                  nameOf(op.in(0).type));
   std::string_view reduction = op.text("reduction", "none");
   if (reduction == "none") {
     Tensor *result = nullptr;
@@ -195,8 +205,10 @@ Status tensorScatter(Invocation &op) {
   Extents expected = cache;
   if (update.size() == cache.size())
     expected[along] = update[along];
-  if (axis == 0 || update != expected || update[along] > cache[along] || op.in(1).type != op.in(0).type)
-    return op.bad("an update ", textOf(update), " of a cache ", textOf(cache), " along axis ", axis);
+  if (axis == 0 || update != expected || update[along] > cache[along] ||
+      op.in(1).type != op.in(0).type)
+    return op.bad("an update ", textOf(update), " of a cache ", textOf(cache), " along axis ",
+                  axis);
   std::vector<int64_t> starts(static_cast<size_t>(cache[0]), 0);
   if (op.has(2))
     TRY(op.integerOperand(2, starts));
@@ -214,7 +226,9 @@ Status tensorScatter(Invocation &op) {
   forEachIndex(update, [&](int64_t linear, const Extents &index) {
     int64_t place = 0;
     for (size_t i = 0; i < index.size(); ++i)
-      place += (i == along ? (index[i] + starts[static_cast<size_t>(index[0])]) % cache[along] : index[i]) * strides[i];
+      place += (i == along ? (index[i] + starts[static_cast<size_t>(index[0])]) % cache[along]
+                           : index[i]) *
+               strides[i];
     copyElement(op.in(1), linear, *result, place);
   });
   return {};

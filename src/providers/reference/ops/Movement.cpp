@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that move elements without looking at them: transpose, concat, split, slice, pad, tile, depth_to_space and the
-// like. They work on elements of any type by size.
+// Ops that move elements without looking at them: transpose, concat, split, slice, pad, tile,
+// depth_to_space and the like. They work on elements of any type by size.
 #include "Ops.h"
 
 #include <algorithm>
@@ -110,7 +110,8 @@ Status slice(Invocation &op) {
   }
   if (!steps)
     steps.emplace(starts->size(), 1);
-  if (ends->size() != starts->size() || axes->size() != starts->size() || steps->size() != starts->size())
+  if (ends->size() != starts->size() || axes->size() != starts->size() ||
+      steps->size() != starts->size())
     return op.bad("starts, ends, axes and steps differ in length");
   TRY(op.normalizeAxes(*axes, op.rank(0)));
   Extents extents = op.shape(0), strides = rowMajorStrides(op.shape(0));
@@ -122,11 +123,14 @@ Status slice(Invocation &op) {
       return op.bad("the step of axis ", axis, " is zero");
     // A backward slice may end before element 0, that is at -1.
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
-    auto place = [&](int64_t at, int64_t least) { return std::clamp(at < 0 ? at + extent : at, least, high); };
+    auto place = [&](int64_t at, int64_t least) {
+      return std::clamp(at < 0 ? at + extent : at, least, high);
+    };
     int64_t start = place((*starts)[i], step > 0 ? 0 : std::min<int64_t>(0, high));
     int64_t end = place((*ends)[i], low);
     __int128 span = static_cast<__int128>(end) - start;
-    __int128 count = span == 0 || (span > 0) != (step > 0) ? 0 : (span + step + (step > 0 ? -1 : 1)) / step;
+    __int128 count =
+        span == 0 || (span > 0) != (step > 0) ? 0 : (span + step + (step > 0 ? -1 : 1)) / step;
     extents[axis] = static_cast<int64_t>(count);
     base += count > 0 ? start * strides[axis] : 0;
     strides[axis] = count > 1 ? strides[axis] * step : 0;
@@ -174,7 +178,8 @@ Status pad(Invocation &op) {
   for (size_t i = 0; i < axes->size(); ++i) {
     auto axis = static_cast<size_t>((*axes)[i]);
     int64_t limit = int64_t(1) << 40, first = (*pads)[i], last = (*pads)[i + axes->size()];
-    if (first < -limit || first > limit || last < -limit || last > limit || extents[axis] + first + last < 0)
+    if (first < -limit || first > limit || last < -limit || last > limit ||
+        extents[axis] + first + last < 0)
       return op.bad("pads ", first, " and ", last, " of extent ", extents[axis]);
     before[axis] = first;
     if (mode != "constant" && extents[axis] == 0 && first + last > 0)
@@ -226,8 +231,10 @@ Status tile(Invocation &op) {
   return {};
 }
 
-/// Views the operand with `extents`, permutes by `permutation` and gives the result the extents `final`.
-static Status permuteBlocks(Invocation &op, const Extents &extents, const Extents &permutation, const Extents &final) {
+/// Views the operand with `extents`, permutes by `permutation` and gives the result the extents
+/// `final`.
+static Status permuteBlocks(Invocation &op, const Extents &extents, const Extents &permutation,
+                            const Extents &final) {
   Tensor *result = nullptr;
   TRY(op.output(0, final, result));
   Extents dense = rowMajorStrides(extents), permuted, strides;
@@ -243,13 +250,15 @@ static Status permuteBlocks(Invocation &op, const Extents &extents, const Extent
 
 static Status needImage(const Invocation &op, int64_t block) {
   if (op.rank(0) != 4 || block < 1 || block > 1 << 20)
-    return op.bad("extents ", textOf(op.shape(0)), " with blocksize ", block, "; an image of rank 4 is needed");
+    return op.bad("extents ", textOf(op.shape(0)), " with blocksize ", block,
+                  "; an image of rank 4 is needed");
   return {};
 }
 
 static Status needMode(const Invocation &op) {
   std::string_view mode = op.text("mode", "DCR");
-  return mode == "DCR" || mode == "CRD" ? Status() : op.unsupported("mode=", mode, "; DCR and CRD are known");
+  return mode == "DCR" || mode == "CRD" ? Status()
+                                        : op.unsupported("mode=", mode, "; DCR and CRD are known");
 }
 
 Status depthToSpace(Invocation &op) {

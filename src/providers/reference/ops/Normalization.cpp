@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations: statistics of groups of elements, then scale and shift. Statistics are computed in double in two
-// passes whatever stash_type says.
+// Normalisations: statistics of groups of elements, then scale and shift. Statistics are computed
+// in double in two passes whatever stash_type says.
 #include "Ops.h"
 
 #include <algorithm>
@@ -29,9 +29,11 @@ Moments momentsOf(const double *values, int64_t count) {
 } // namespace
 
 /// Operand `input` must hold one element for each channel.
-static Status channelOperand(const Invocation &op, size_t input, int64_t channels, std::vector<double> &values) {
+static Status channelOperand(const Invocation &op, size_t input, int64_t channels,
+                             std::vector<double> &values) {
   if (op.in(input).count() != channels)
-    return op.bad("operand ", input, " has extents ", textOf(op.shape(input)), "; ", channels, " elements are needed");
+    return op.bad("operand ", input, " has extents ", textOf(op.shape(input)), "; ", channels,
+                  " elements are needed");
   values = op.numbers<double>(input);
   return {};
 }
@@ -51,7 +53,8 @@ Status batchNormalization(Invocation &op) {
     for (int64_t c = 0; c < channels; ++c) {
       std::vector<double> line;
       for (int64_t n = 0; n < batch; ++n)
-        line.insert(line.end(), x.begin() + (n * channels + c) * inner, x.begin() + (n * channels + c + 1) * inner);
+        line.insert(line.end(), x.begin() + (n * channels + c) * inner,
+                    x.begin() + (n * channels + c + 1) * inner);
       Moments moments = momentsOf(line.data(), static_cast<int64_t>(line.size()));
       auto at = static_cast<size_t>(c);
       mean[at] = moments.mean;
@@ -68,8 +71,8 @@ Status batchNormalization(Invocation &op) {
   return op.store(2, {channels}, runningVariance);
 }
 
-/// Normalises each of `groups` runs of equal length and applies scale and shift of channels (axis 1), or of groups
-/// where there is one of each for a group.
+/// Normalises each of `groups` runs of equal length and applies scale and shift of channels (axis
+/// 1), or of groups where there is one of each for a group.
 static Status normalizeGroups(Invocation &op, int64_t groupsOfOne, bool perGroup) {
   int64_t channels = op.shape(0)[1], inner = productOf(op.shape(0), 2, op.rank(0));
   std::vector<double> x = op.numbers<double>(0), scale, shift;
@@ -83,7 +86,8 @@ static Status normalizeGroups(Invocation &op, int64_t groupsOfOne, bool perGroup
     for (int64_t i = 0; i < length; ++i) {
       int64_t group = g % groupsOfOne;
       auto c = static_cast<size_t>(perGroup ? group : group * perGroupChannels + i / inner);
-      run[i] = (run[i] - moments.mean) / std::sqrt(moments.variance + epsilon) * scale[c] + shift[c];
+      run[i] =
+          (run[i] - moments.mean) / std::sqrt(moments.variance + epsilon) * scale[c] + shift[c];
     }
   }
   return op.store(0, op.shape(0), x);
@@ -109,13 +113,15 @@ static Status normalizeTail(Invocation &op, bool subtractMean) {
   int64_t axis = op.integer("axis", -1);
   TRY(op.normalizeAxis(axis, op.rank(0)));
   double epsilon = op.real("epsilon", 1e-5f);
-  int64_t outer = productOf(op.shape(0), 0, axis), length = productOf(op.shape(0), axis, op.rank(0));
+  int64_t outer = productOf(op.shape(0), 0, axis),
+          length = productOf(op.shape(0), axis, op.rank(0));
   std::vector<double> x = op.numbers<double>(0), means, inverses;
   for (int64_t o = 0; o < outer; ++o) {
     double *run = x.data() + o * length;
     Moments moments = momentsOf(run, length);
     double mean = subtractMean ? moments.mean : 0;
-    double spread = subtractMean ? moments.variance : moments.variance + moments.mean * moments.mean;
+    double spread =
+        subtractMean ? moments.variance : moments.variance + moments.mean * moments.mean;
     double inverse = 1 / std::sqrt(spread + epsilon);
     for (int64_t i = 0; i < length; ++i)
       run[i] = (run[i] - mean) * inverse;
@@ -126,8 +132,8 @@ static Status normalizeTail(Invocation &op, bool subtractMean) {
     if (!op.has(operand))
       continue;
     if (!broadcastsTo(op.shape(operand), op.shape(0)))
-      return op.bad("operand ", operand, " of ", textOf(op.shape(operand)), " does not broadcast to ",
-                    textOf(op.shape(0)));
+      return op.bad("operand ", operand, " of ", textOf(op.shape(operand)),
+                    " does not broadcast to ", textOf(op.shape(0)));
     std::vector<double> values = op.numbers<double>(operand);
     walk<1>(op.shape(0), {broadcastStrides(op.shape(operand), op.shape(0))},
             [&](int64_t linear, const std::array<int64_t, 1> &at) {
@@ -153,7 +159,8 @@ Status lpNormalization(Invocation &op) {
     return op.unsupported("p=", p, "; 1 and 2 are known");
   std::vector<double> x = op.numbers<double>(0);
   int64_t length = op.shape(0)[static_cast<size_t>(axis)];
-  int64_t inner = productOf(op.shape(0), axis + 1, op.rank(0)), outer = productOf(op.shape(0), 0, axis);
+  int64_t inner = productOf(op.shape(0), axis + 1, op.rank(0)),
+          outer = productOf(op.shape(0), 0, axis);
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) {
       double *line = x.data() + o * length * inner + i, sum = 0;
@@ -177,12 +184,14 @@ Status lrn(Invocation &op) {
   for (int64_t i = 0, count = op.in(0).count(); i < count; ++i) {
     int64_t c = i / inner % channels, base = i - c * inner;
     double squares = 0;
-    for (int64_t k = std::max<int64_t>(0, c - (size - 1) / 2), end = std::min(channels - 1, c + size / 2); k <= end; ++k) {
+    for (int64_t k = std::max<int64_t>(0, c - (size - 1) / 2),
+                 end = std::min(channels - 1, c + size / 2);
+         k <= end; ++k) {
       double value = x[static_cast<size_t>(base + k * inner)];
       squares += value * value;
     }
-    y[static_cast<size_t>(i)] =
-        x[static_cast<size_t>(i)] / std::pow(bias + alpha / static_cast<double>(size) * squares, beta);
+    y[static_cast<size_t>(i)] = x[static_cast<size_t>(i)] /
+                                std::pow(bias + alpha / static_cast<double>(size) * squares, beta);
   }
   return op.store(0, op.shape(0), y);
 }
@@ -207,9 +216,13 @@ Status meanVarianceNormalization(Invocation &op) {
   };
   auto n = static_cast<double>(length);
   each([&](double value, size_t group) { mean[group] += value / n; });
-  each([&](double value, size_t group) { variance[group] += (value - mean[group]) * (value - mean[group]) / n; });
+  each([&](double value, size_t group) {
+    variance[group] += (value - mean[group]) * (value - mean[group]) / n;
+  });
   // ONNX's function body adds 1e-9 to the deviation.
-  each([&](double &value, size_t group) { value = (value - mean[group]) / (std::sqrt(variance[group]) + 1e-9); });
+  each([&](double &value, size_t group) {
+    value = (value - mean[group]) / (std::sqrt(variance[group]) + 1e-9);
+  });
   return op.store(0, op.shape(0), x);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Windows reduced: maximum with indices, average and Lp norm, over windows or whole images, and max_unpool.
+// Windows reduced: maximum with indices, average and Lp norm, over windows or whole images, and
+// max_unpool.
 #include "Ops.h"
 
 #include <algorithm>
@@ -22,8 +23,10 @@ static Status planPool(const Invocation &op, Window &window, Extents &result) {
   return {};
 }
 
-/// Calls body(input index in the image) for each element of the window at `at` that lies in the image.
-template <typename Body> static void forEachTap(const Window &window, const Extents &at, Body body) {
+/// Calls body(input index in the image) for each element of the window at `at` that lies in the
+/// image.
+template <typename Body>
+static void forEachTap(const Window &window, const Extents &at, Body body) {
   Extents strides = rowMajorStrides(window.input);
   forEachIndex(window.kernel, [&](int64_t, const Extents &k) {
     int64_t place = 0;
@@ -46,7 +49,8 @@ static int64_t columnMajor(int64_t place, const Extents &extents) {
   return index;
 }
 
-template <typename W> static Status maxPoolAs(Invocation &op, const Window &window, const Extents &result) {
+template <typename W>
+static Status maxPoolAs(Invocation &op, const Window &window, const Extents &result) {
   std::vector<W> x = op.numbers<W>(0), y;
   std::vector<int64_t> indices;
   int64_t images = op.shape(0)[0] * op.shape(0)[1], inner = productOf(op.shape(0), 2, op.rank(0));
@@ -64,7 +68,8 @@ template <typename W> static Status maxPoolAs(Invocation &op, const Window &wind
       W none = std::numeric_limits<W>::has_infinity ? -std::numeric_limits<W>::infinity()
                                                     : static_cast<W>(lowestInteger(op.in(0).type));
       y.push_back(best < 0 ? none : from[best]);
-      indices.push_back(best < 0 ? -1 : image * inner + (columns ? columnMajor(best, window.input) : best));
+      indices.push_back(
+          best < 0 ? -1 : image * inner + (columns ? columnMajor(best, window.input) : best));
     });
   }
   TRY(op.store(0, result, y));
@@ -75,17 +80,19 @@ Status maxPool(Invocation &op) {
   Window window;
   Extents result;
   TRY(planPool(op, window, result));
-  return withNumbers(op.kind(0), [&](auto kind) { return maxPoolAs<decltype(kind)>(op, window, result); });
+  return withNumbers(op.kind(0),
+                     [&](auto kind) { return maxPoolAs<decltype(kind)>(op, window, result); });
 }
 
-/// Elements of the window that count when padding does: those in the operand or in its stated padding, not those that
-/// ceil_mode adds beyond.
+/// Elements of the window that count when padding does: those in the operand or in its stated
+/// padding, not those that ceil_mode adds beyond.
 static int64_t paddedTaps(const Window &window, const Extents &at) {
   int64_t count = 1;
   for (size_t i = 0; i < at.size(); ++i) {
     int64_t inside = 0;
     for (int64_t k = 0; k < window.kernel[i]; ++k)
-      inside += window.start(i, at[i]) + k * window.dilations[i] < window.input[i] + window.after[i];
+      inside +=
+          window.start(i, at[i]) + k * window.dilations[i] < window.input[i] + window.after[i];
     count *= inside;
   }
   return count;
@@ -163,7 +170,8 @@ Status globalAveragePool(Invocation &op) {
 Status globalMaxPool(Invocation &op) {
   return poolGlobally(
       op, -std::numeric_limits<double>::infinity(),
-      [](double a, double x) { return x > a || std::isnan(x) ? x : a; }, [](double value, int64_t) { return value; });
+      [](double a, double x) { return x > a || std::isnan(x) ? x : a; },
+      [](double value, int64_t) { return value; });
 }
 
 Status globalLpPool(Invocation &op) {
@@ -182,7 +190,8 @@ Status maxUnpool(Invocation &op) {
     return op.bad("kernel_shape is missing or indices have other extents than the operand");
   Window window;
   TRY(planTransposedWindow(op, spatialOf(op.shape(0)), *kernel, window));
-  // Indices count in the image that was pooled; output_shape may be larger, and then they count in it.
+  // Indices count in the image that was pooled; output_shape may be larger, and then they count in
+  // it.
   Extents natural = {op.shape(0)[0], op.shape(0)[1]}, extents = natural;
   natural.insert(natural.end(), window.input.begin(), window.input.end());
   if (op.has(2)) {

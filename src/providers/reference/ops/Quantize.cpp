@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantisation and back, per tensor, per axis and in blocks. The quotient is rounded to the precision that ONNX
-// prescribes before it is rounded to an integer, since both decide on which side of a tie it falls.
+// Quantisation and back, per tensor, per axis and in blocks. The quotient is rounded to the
+// precision that ONNX prescribes before it is rounded to an integer, since both decide on which
+// side of a tie it falls.
 #include "Ops.h"
 
 #include <algorithm>
@@ -28,7 +29,8 @@ static Status scaleIndices(const Invocation &op, std::vector<int64_t> &indices) 
   const Extents &x = op.shape(0), &scale = op.shape(1);
   indices.assign(static_cast<size_t>(op.in(0).count()), 0);
   if (op.has(2) && op.shape(2) != scale && (op.in(1).count() != 1 || op.in(2).count() != 1))
-    return op.bad("scale ", textOf(scale), " and zero point ", textOf(op.shape(2)), " must have the same extents");
+    return op.bad("scale ", textOf(scale), " and zero point ", textOf(op.shape(2)),
+                  " must have the same extents");
   int64_t block = op.integer("block_size", 0);
   if (op.in(1).count() == 1 && (scale.size() <= 1 || !block))
     return {};
@@ -42,11 +44,14 @@ static Status scaleIndices(const Invocation &op, std::vector<int64_t> &indices) 
     block = 1;
     strides[along] = 1;
   } else if (scale.size() == x.size()) {
-    block = block > 0 ? block : (x[along] + std::max<int64_t>(scale[along], 1) - 1) / std::max<int64_t>(scale[along], 1);
+    block = block > 0 ? block
+                      : (x[along] + std::max<int64_t>(scale[along], 1) - 1) /
+                            std::max<int64_t>(scale[along], 1);
     strides = dense;
     for (size_t i = 0; i < x.size(); ++i)
       if (scale[i] != (i == along ? (x[i] + block - 1) / std::max<int64_t>(block, 1) : x[i]))
-        return op.bad("scale ", textOf(scale), " for ", textOf(x), " in blocks of ", block, " along axis ", axis);
+        return op.bad("scale ", textOf(scale), " for ", textOf(x), " in blocks of ", block,
+                      " along axis ", axis);
   } else {
     return op.bad("scale ", textOf(scale), " for ", textOf(x), " along axis ", axis);
   }
@@ -64,7 +69,8 @@ Status quantizeLinear(Invocation &op) {
   TRY(scaleIndices(op, at));
   auto precision = static_cast<dvt_type>(op.integer("precision", 0));
   precision = precision == DVT_UNDEFINED ? op.in(1).type : precision;
-  std::vector<double> x = op.numbers<double>(0), scale = op.numbers<double>(1), zero(scale.size(), 0);
+  std::vector<double> x = op.numbers<double>(0), scale = op.numbers<double>(1),
+                      zero(scale.size(), 0);
   if (op.has(2))
     zero = op.numbers<double>(2);
   for (size_t i = 0; i < x.size(); ++i) {
@@ -78,7 +84,8 @@ Status quantizeLinear(Invocation &op) {
 Status dequantizeLinear(Invocation &op) {
   std::vector<int64_t> at;
   TRY(scaleIndices(op, at));
-  std::vector<double> x = op.numbers<double>(0), scale = op.numbers<double>(1), zero(scale.size(), 0);
+  std::vector<double> x = op.numbers<double>(0), scale = op.numbers<double>(1),
+                      zero(scale.size(), 0);
   if (op.has(2))
     zero = op.numbers<double>(2);
   for (size_t i = 0; i < x.size(); ++i)

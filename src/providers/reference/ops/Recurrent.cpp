@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rnn, gru and lstm with all their attributes: directions, layouts, sequence lengths, activations, clipping, peepholes.
-// One step of one sequence at a time, in double.
+// rnn, gru and lstm with all their attributes: directions, layouts, sequence lengths, activations,
+// clipping, peepholes. One step of one sequence at a time, in double.
 #include "Ops.h"
 
 #include <algorithm>
@@ -47,9 +47,10 @@ struct ActivationDefault {
 };
 constexpr double kNone = -1e300;
 constexpr ActivationDefault kActivations[] = {
-    {"sigmoid", kNone, kNone},     {"tanh", kNone, kNone},      {"relu", kNone, kNone},    {"affine", 1, 0},
-    {"leakyrelu", 0.01, kNone},    {"thresholdedrelu", 1, kNone}, {"scaledtanh", 1, 1},    {"hardsigmoid", 0.2, 0.5},
-    {"elu", 1, kNone},             {"softsign", kNone, kNone},  {"softplus", kNone, kNone}};
+    {"sigmoid", kNone, kNone},  {"tanh", kNone, kNone},     {"relu", kNone, kNone},
+    {"affine", 1, 0},           {"leakyrelu", 0.01, kNone}, {"thresholdedrelu", 1, kNone},
+    {"scaledtanh", 1, 1},       {"hardsigmoid", 0.2, 0.5},  {"elu", 1, kNone},
+    {"softsign", kNone, kNone}, {"softplus", kNone, kNone}};
 
 struct Network {
   int64_t directions = 1, steps = 0, batch = 0, input = 0, hidden = 0, gates = 1;
@@ -65,14 +66,16 @@ struct Network {
 
 } // namespace
 
-static Status readActivations(const Invocation &op, size_t perDirection, const char *fallback, Network &net) {
+static Status readActivations(const Invocation &op, size_t perDirection, const char *fallback,
+                              Network &net) {
   std::string names(op.text("activations", ""));
   std::vector<std::string> list;
   std::string text = names.empty() ? fallback : names;
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
     std::string name = text.substr(begin, end - begin);
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
     list.push_back(name);
     begin = end + 1;
   }
@@ -83,8 +86,9 @@ static Status readActivations(const Invocation &op, size_t perDirection, const c
   std::vector<double> alphas = op.reals("activation_alpha"), betas = op.reals("activation_beta");
   size_t nextAlpha = 0, nextBeta = 0;
   for (const std::string &name : list) {
-    const ActivationDefault *known = std::find_if(std::begin(kActivations), std::end(kActivations),
-                                                  [&](const ActivationDefault &a) { return name == a.name; });
+    const ActivationDefault *known =
+        std::find_if(std::begin(kActivations), std::end(kActivations),
+                     [&](const ActivationDefault &a) { return name == a.name; });
     if (known == std::end(kActivations))
       return op.unsupported("activation ", name);
     Activation activation = {name, known->alpha, known->beta};
@@ -99,27 +103,32 @@ static Status readActivations(const Invocation &op, size_t perDirection, const c
 }
 
 /// Operand `input` where it is there, zeros otherwise; it must have the given extents.
-static Status readOperand(const Invocation &op, size_t input, const Extents &extents, std::vector<double> &values) {
+static Status readOperand(const Invocation &op, size_t input, const Extents &extents,
+                          std::vector<double> &values) {
   if (!op.has(input)) {
     values.assign(static_cast<size_t>(elementCount(extents).value_or(0)), 0);
     return {};
   }
   if (op.shape(input) != extents)
-    return op.bad("operand ", input, " has extents ", textOf(op.shape(input)), "; ", textOf(extents), " is needed");
+    return op.bad("operand ", input, " has extents ", textOf(op.shape(input)), "; ",
+                  textOf(extents), " is needed");
   values = op.numbers<double>(input);
   return {};
 }
 
 /// [batch, directions, hidden] <-> [directions, batch, hidden].
-static std::vector<double> swapOuter(const std::vector<double> &values, int64_t first, int64_t second, int64_t inner) {
+static std::vector<double> swapOuter(const std::vector<double> &values, int64_t first,
+                                     int64_t second, int64_t inner) {
   std::vector<double> result(values.size());
   for (int64_t i = 0; i < first; ++i)
     for (int64_t j = 0; j < second; ++j)
-      std::copy_n(values.begin() + (i * second + j) * inner, inner, result.begin() + (j * first + i) * inner);
+      std::copy_n(values.begin() + (i * second + j) * inner, inner,
+                  result.begin() + (j * first + i) * inner);
   return result;
 }
 
-static Status readState(const Invocation &op, size_t input, const Network &net, std::vector<double> &values) {
+static Status readState(const Invocation &op, size_t input, const Network &net,
+                        std::vector<double> &values) {
   Extents extents = {net.directions, net.batch, net.hidden};
   if (net.batchFirst)
     std::swap(extents[0], extents[1]);
@@ -129,8 +138,8 @@ static Status readState(const Invocation &op, size_t input, const Network &net, 
   return {};
 }
 
-static Status readNetwork(const Invocation &op, int64_t gates, size_t perDirection, const char *activations,
-                          Network &net) {
+static Status readNetwork(const Invocation &op, int64_t gates, size_t perDirection,
+                          const char *activations, Network &net) {
   std::string_view direction = op.text("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return op.unsupported("direction=", direction);
@@ -140,7 +149,8 @@ static Status readNetwork(const Invocation &op, int64_t gates, size_t perDirecti
   net.batchFirst = op.integer("layout", 0);
   net.clip = op.real("clip", 0);
   if (op.rank(0) != 3 || op.rank(2) != 3)
-    return op.bad("X of ", textOf(op.shape(0)), " and R of ", textOf(op.shape(2)), "; both must be of rank 3");
+    return op.bad("X of ", textOf(op.shape(0)), " and R of ", textOf(op.shape(2)),
+                  "; both must be of rank 3");
   net.steps = op.shape(0)[net.batchFirst ? 1 : 0];
   net.batch = op.shape(0)[net.batchFirst ? 0 : 1];
   net.input = op.shape(0)[2];
@@ -168,16 +178,19 @@ static Status readNetwork(const Invocation &op, int64_t gates, size_t perDirecti
   return {};
 }
 
-/// Runs step(direction, input, hidden state, cell state or nullptr), which updates the states, over all sequences.
+/// Runs step(direction, input, hidden state, cell state or nullptr), which updates the states, over
+/// all sequences.
 template <typename Step> static void runSequences(Network &net, Step step) {
   for (int64_t d = 0; d < net.directions; ++d)
     for (int64_t n = 0; n < net.batch; ++n) {
-      int64_t state = (d * net.batch + n) * net.hidden, length = net.lengths[static_cast<size_t>(n)];
+      int64_t state = (d * net.batch + n) * net.hidden,
+              length = net.lengths[static_cast<size_t>(n)];
       double *h = net.h.data() + state, *c = net.c.empty() ? nullptr : net.c.data() + state;
       for (int64_t t = 0; t < length; ++t) {
         int64_t at = d == 1 || net.reverseFirst ? length - 1 - t : t;
         step(d, net.x.data() + (at * net.batch + n) * net.input, h, c);
-        std::copy_n(h, net.hidden, net.y.begin() + ((at * net.directions + d) * net.batch + n) * net.hidden);
+        std::copy_n(h, net.hidden,
+                    net.y.begin() + ((at * net.directions + d) * net.batch + n) * net.hidden);
       }
     }
 }
@@ -217,7 +230,8 @@ static Status storeSequences(Invocation &op, const Network &net) {
   return op.store(0, extents, y);
 }
 
-static Status storeState(Invocation &op, size_t output, const Network &net, const std::vector<double> &state) {
+static Status storeState(Invocation &op, size_t output, const Network &net,
+                         const std::vector<double> &state) {
   if (net.batchFirst)
     return op.store(output, {net.batch, net.directions, net.hidden},
                     swapOuter(state, net.directions, net.batch, net.hidden));
@@ -232,8 +246,9 @@ Status rnn(Invocation &op) {
     // Where two activations are stated for one direction, the second belongs to the reverse one.
     const Activation &f = net.activations[static_cast<size_t>(d)];
     for (int64_t i = 0; i < net.hidden; ++i)
-      next[static_cast<size_t>(i)] = f(net.clipped(inputPart(net, d, i, x) + statePart(net, d, i, h) +
-                                                   inputBias(net, d, i) + stateBias(net, d, i)));
+      next[static_cast<size_t>(i)] =
+          f(net.clipped(inputPart(net, d, i, x) + statePart(net, d, i, h) + inputBias(net, d, i) +
+                        stateBias(net, d, i)));
     std::copy(next.begin(), next.end(), h);
   });
   TRY(storeSequences(op, net));
@@ -249,8 +264,8 @@ Status gru(Invocation &op) {
   runSequences(net, [&](int64_t d, const double *x, double *h, double *) {
     const Activation *f = net.activations.data() + d * 2;
     auto gate = [&](int64_t row) {
-      return f[0](net.clipped(inputPart(net, d, row, x) + statePart(net, d, row, h) + inputBias(net, d, row) +
-                              stateBias(net, d, row)));
+      return f[0](net.clipped(inputPart(net, d, row, x) + statePart(net, d, row, h) +
+                              inputBias(net, d, row) + stateBias(net, d, row)));
     };
     for (size_t i = 0; i < hidden; ++i) {
       update[i] = gate(static_cast<int64_t>(i));
@@ -259,9 +274,11 @@ Status gru(Invocation &op) {
     }
     for (size_t i = 0; i < hidden; ++i) {
       int64_t row = 2 * net.hidden + static_cast<int64_t>(i);
-      double state = linearBeforeReset ? reset[i] * (statePart(net, d, row, h) + stateBias(net, d, row))
-                                       : statePart(net, d, row, gated.data()) + stateBias(net, d, row);
-      double proposed = f[1](net.clipped(inputPart(net, d, row, x) + inputBias(net, d, row) + state));
+      double state = linearBeforeReset
+                         ? reset[i] * (statePart(net, d, row, h) + stateBias(net, d, row))
+                         : statePart(net, d, row, gated.data()) + stateBias(net, d, row);
+      double proposed =
+          f[1](net.clipped(inputPart(net, d, row, x) + inputBias(net, d, row) + state));
       update[i] = (1 - update[i]) * proposed + update[i] * h[i];
     }
     std::copy(update.begin(), update.end(), h);
@@ -282,8 +299,8 @@ Status lstm(Invocation &op) {
     const double *peephole = net.p.data() + d * 3 * net.hidden;
     auto sum = [&](int64_t gate, int64_t i, double peep) {
       int64_t row = gate * net.hidden + i;
-      return net.clipped(inputPart(net, d, row, x) + statePart(net, d, row, h) + inputBias(net, d, row) +
-                         stateBias(net, d, row) + peep);
+      return net.clipped(inputPart(net, d, row, x) + statePart(net, d, row, h) +
+                         inputBias(net, d, row) + stateBias(net, d, row) + peep);
     };
     // Gates and peepholes lie in the order input, output, forget; cell comes last.
     for (int64_t i = 0; i < net.hidden; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions along axes, indices of extremes and running sums. Sums of floats are kept in double; sums of integers wrap
-// at 64 bits before they are stored.
+// Reductions along axes, indices of extremes and running sums. Sums of floats are kept in double;
+// sums of integers wrap at 64 bits before they are stored.
 #include "Ops.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace dovetail::reference::ops {
 
 namespace {
 
-/// Where each element of the operand goes: extents of the result, and strides into it that are 0 along reduced axes.
+/// Where each element of the operand goes: extents of the result, and strides into it that are 0
+/// along reduced axes.
 struct Reduction {
   Extents extents, strides;
   int64_t length = 1; ///< elements that meet in one element of the result
@@ -45,7 +46,8 @@ static Status planReduction(const Invocation &op, Reduction &plan) {
   return {};
 }
 
-/// Accumulates in W from `start` with fold(accumulator, element) and finishes each result with finish(accumulator).
+/// Accumulates in W from `start` with fold(accumulator, element) and finishes each result with
+/// finish(accumulator).
 template <typename W, typename Fold, typename Finish>
 static Status reduceAs(Invocation &op, W start, Fold fold, Finish finish) {
   Reduction plan;
@@ -79,7 +81,8 @@ constexpr auto asIs = [](auto value, int64_t) { return value; };
 
 Status reduceSum(Invocation &op) {
   return withNumbers(op.kind(0), [&](auto zero) {
-    return reduceAs(op, zero, [](auto a, auto x) { return addTo(a, x); }, asIs);
+    return reduceAs(
+        op, zero, [](auto a, auto x) { return addTo(a, x); }, asIs);
   });
 }
 
@@ -98,31 +101,37 @@ Status reduceMean(Invocation &op) {
 
 Status reduceProd(Invocation &op) {
   return withNumbers(op.kind(0), [&](auto zero) {
-    return reduceAs(op, decltype(zero)(1), [](auto a, auto x) { return multiply(a, x); }, asIs);
+    return reduceAs(
+        op, decltype(zero)(1), [](auto a, auto x) { return multiply(a, x); }, asIs);
   });
 }
 
 Status reduceSumSquare(Invocation &op) {
   return withNumbers(op.kind(0), [&](auto zero) {
-    return reduceAs(op, zero, [](auto a, auto x) { return addTo(a, multiply(x, x)); }, asIs);
+    return reduceAs(
+        op, zero, [](auto a, auto x) { return addTo(a, multiply(x, x)); }, asIs);
   });
 }
 
 Status reduceL1(Invocation &op) {
   return withNumbers(op.kind(0), [&](auto zero) {
     using W = decltype(zero);
-    return reduceAs(op, zero, [](W a, W x) { return addTo(a, x < W(0) ? multiply(x, static_cast<W>(-1)) : x); }, asIs);
+    return reduceAs(
+        op, zero, [](W a, W x) { return addTo(a, x < W(0) ? multiply(x, static_cast<W>(-1)) : x); },
+        asIs);
   });
 }
 
 Status reduceL2(Invocation &op) {
   return reduceAs(
-      op, 0.0, [](double a, double x) { return a + x * x; }, [](double sum, int64_t) { return std::sqrt(sum); });
+      op, 0.0, [](double a, double x) { return a + x * x; },
+      [](double sum, int64_t) { return std::sqrt(sum); });
 }
 
 Status reduceLogSum(Invocation &op) {
   return reduceAs(
-      op, 0.0, [](double a, double x) { return a + x; }, [](double sum, int64_t) { return std::log(sum); });
+      op, 0.0, [](double a, double x) { return a + x; },
+      [](double sum, int64_t) { return std::log(sum); });
 }
 
 Status reduceLogSumExp(Invocation &op) {
@@ -137,8 +146,12 @@ Status reduceLogSumExp(Invocation &op) {
       body(static_cast<size_t>(at[0]), values[static_cast<size_t>(linear)]);
     });
   };
-  each([&](size_t to, double x) { largest[to] = x > largest[to] || std::isnan(x) ? x : largest[to]; });
-  each([&](size_t to, double x) { sums[to] += std::isinf(largest[to]) ? 0 : std::exp(x - largest[to]); });
+  each([&](size_t to, double x) {
+    largest[to] = x > largest[to] || std::isnan(x) ? x : largest[to];
+  });
+  each([&](size_t to, double x) {
+    sums[to] += std::isinf(largest[to]) ? 0 : std::exp(x - largest[to]);
+  });
   for (size_t i = 0; i < count; ++i)
     sums[i] = std::isinf(largest[i]) ? largest[i] : std::log(sums[i]) + largest[i];
   return op.store(0, plan.extents, sums);
@@ -147,7 +160,8 @@ Status reduceLogSumExp(Invocation &op) {
 /// Smallest or largest number of a type, as the start of a search for the opposite.
 template <typename W> static W limitOf(dvt_type type, bool highest) {
   if constexpr (std::is_same_v<W, double>)
-    return highest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+    return highest ? std::numeric_limits<double>::infinity()
+                   : -std::numeric_limits<double>::infinity();
   else
     return highest ? static_cast<W>(highestInteger(type)) : static_cast<W>(lowestInteger(type));
 }
@@ -187,7 +201,9 @@ static Status argExtreme(Invocation &op, bool largest) {
     std::vector<int64_t> result(static_cast<size_t>(outer * inner), 0);
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i) {
-        auto at = [&](int64_t k) { return values[static_cast<size_t>((o * length + k) * inner + i)]; };
+        auto at = [&](int64_t k) {
+          return values[static_cast<size_t>((o * length + k) * inner + i)];
+        };
         int64_t &best = result[static_cast<size_t>(o * inner + i)];
         for (int64_t k = 1; k < length; ++k)
           if (largest ? at(k) > at(best) : at(k) < at(best))
@@ -209,7 +225,8 @@ template <typename F> static Status scan(Invocation &op, int64_t start, F fold) 
   TRY(op.normalizeAxis(axis, op.rank(0)));
   bool exclusive = op.integer("exclusive", 0), reverse = op.integer("reverse", 0);
   int64_t length = op.shape(0)[static_cast<size_t>(axis)];
-  int64_t inner = productOf(op.shape(0), axis + 1, op.rank(0)), outer = productOf(op.shape(0), 0, axis);
+  int64_t inner = productOf(op.shape(0), axis + 1, op.rank(0)),
+          outer = productOf(op.shape(0), 0, axis);
   return withNumbers(op.kind(0), [&](auto zero) {
     using W = decltype(zero);
     std::vector<W> values = op.numbers<W>(0);

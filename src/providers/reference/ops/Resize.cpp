@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// resize in all its modes. Interpolation is separable: for each axis every output index becomes a list of source
-// indices with weights, and axes are done one after the other in double.
+// resize in all its modes. Interpolation is separable: for each axis every output index becomes a
+// list of source indices with weights, and axes are done one after the other in double.
 #include "Ops.h"
 
 #include <algorithm>
@@ -70,7 +70,8 @@ int64_t nearestIndex(std::string_view mode, double x) {
 Taps tapsFor(const Settings &settings, const Axis &axis, int64_t index) {
   Taps taps;
   double x = sourcePosition(settings, axis, index);
-  if (settings.transform == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(axis.input - 1))) {
+  if (settings.transform == "tf_crop_and_resize" &&
+      (x < 0 || x > static_cast<double>(axis.input - 1))) {
     taps.outside = true;
     return taps;
   }
@@ -81,7 +82,8 @@ Taps tapsFor(const Settings &settings, const Axis &axis, int64_t index) {
     // A kernel of half width 1 or 2, stretched over more source elements where antialias shrinks.
     double stretch = settings.antialias ? std::min(axis.scale, 1.0) : 1.0;
     double halfWidth = (settings.mode == "cubic" ? 2 : 1) / stretch;
-    for (auto i = static_cast<int64_t>(std::floor(x - halfWidth)); static_cast<double>(i) <= x + halfWidth; ++i) {
+    for (auto i = static_cast<int64_t>(std::floor(x - halfWidth));
+         static_cast<double>(i) <= x + halfWidth; ++i) {
       double distance = (static_cast<double>(i) - x) * stretch;
       double weight = settings.mode == "cubic" ? cubicWeight(distance, settings.cubicA)
                                                : std::max(0.0, 1 - std::fabs(distance));
@@ -106,10 +108,11 @@ Taps tapsFor(const Settings &settings, const Axis &axis, int64_t index) {
 } // namespace
 
 /// Resizes one dimension of `values`; `mask` marks elements that are the extrapolation value.
-static void resizeAxis(const Settings &settings, const Axis &axis, size_t dimension, Extents &extents,
-                       std::vector<double> &values, std::vector<bool> &mask) {
+static void resizeAxis(const Settings &settings, const Axis &axis, size_t dimension,
+                       Extents &extents, std::vector<double> &values, std::vector<bool> &mask) {
   auto at = static_cast<int64_t>(dimension);
-  int64_t outer = productOf(extents, 0, at), inner = productOf(extents, at + 1, static_cast<int64_t>(extents.size()));
+  int64_t outer = productOf(extents, 0, at),
+          inner = productOf(extents, at + 1, static_cast<int64_t>(extents.size()));
   extents[dimension] = axis.output;
   std::vector<double> result(static_cast<size_t>(outer * axis.output * inner), 0);
   std::vector<bool> resultMask(result.size(), false);
@@ -159,7 +162,8 @@ static Status planAxes(const Invocation &op, std::vector<Axis> &plan) {
   for (size_t i = 0; i < axes.size(); ++i) {
     Axis &axis = plan[static_cast<size_t>(axes[i])];
     auto input = static_cast<double>(axis.input);
-    if (!(given[i] >= 0) || (haveScales && !(given[i] > 0 && given[i] * input < 1e12)) || given[i] > 1e12)
+    if (!(given[i] >= 0) || (haveScales && !(given[i] > 0 && given[i] * input < 1e12)) ||
+        given[i] > 1e12)
       return op.bad(haveScales ? "scale " : "size ", given[i]);
     if (!axis.input && given[i] > 0 && haveSizes)
       return op.bad("axis ", axes[i], " is empty");
@@ -198,8 +202,8 @@ static Status readSettings(const Invocation &op, Settings &settings) {
   };
   if (!known(settings.mode, {"nearest", "linear", "cubic"}))
     return op.unsupported("mode=", settings.mode, "; nearest, linear and cubic are known");
-  if (!known(settings.transform, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                  "asymmetric", "tf_crop_and_resize"}))
+  if (!known(settings.transform, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+                                  "align_corners", "asymmetric", "tf_crop_and_resize"}))
     return op.unsupported("coordinate_transformation_mode=", settings.transform);
   if (!known(settings.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
     return op.unsupported("nearest_mode=", settings.nearest);
@@ -220,7 +224,8 @@ Status resize(Invocation &op) {
   std::vector<bool> mask(values.size(), false);
   for (size_t i = 0; i < plan.size(); ++i) {
     const Axis &axis = plan[i];
-    bool cropped = settings.transform == "tf_crop_and_resize" && (axis.roiStart != 0 || axis.roiEnd != 1);
+    bool cropped =
+        settings.transform == "tf_crop_and_resize" && (axis.roiStart != 0 || axis.roiEnd != 1);
     if (axis.output == axis.input && std::fabs(axis.scale - 1) < 1e-9 && !cropped)
       continue;
     if (!axis.input)

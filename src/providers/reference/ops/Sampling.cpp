@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that read images at positions between elements, or put windows back into images: grid_sample, affine_grid,
-// roi_align, max_roi_pool, deform_conv, col2_im.
+// Ops that read images at positions between elements, or put windows back into images: grid_sample,
+// affine_grid, roi_align, max_roi_pool, deform_conv, col2_im.
 #include "Ops.h"
 
 #include <algorithm>
@@ -117,7 +117,8 @@ Status gridSample(Invocation &op) {
         std::vector<double> position(rank);
         for (size_t d = 0; d < rank; ++d) {
           // Coordinates lie in the order x, y, z: the last dimension first.
-          double g = positions[static_cast<size_t>((n * points + p) * static_cast<int64_t>(rank)) + rank - 1 - d];
+          double g = positions[static_cast<size_t>((n * points + p) * static_cast<int64_t>(rank)) +
+                               rank - 1 - d];
           auto length = static_cast<double>(spatial[d]);
           double at = align ? (g + 1) / 2 * (length - 1) : ((g + 1) * length - 1) / 2;
           at = mode == "nearest" ? std::nearbyint(at) : at;
@@ -150,7 +151,8 @@ Status affineGrid(Invocation &op) {
       std::vector<double> point;
       for (size_t d = spatial.size(); d-- > 0;) {
         auto length = static_cast<double>(spatial[d]), at = static_cast<double>(index[d]);
-        point.push_back(align ? (spatial[d] > 1 ? -1 + 2 * at / (length - 1) : -1) : (2 * at + 1) / length - 1);
+        point.push_back(align ? (spatial[d] > 1 ? -1 + 2 * at / (length - 1) : -1)
+                              : (2 * at + 1) / length - 1);
       }
       point.push_back(1);
       for (int64_t row = 0; row < rank; ++row) {
@@ -170,7 +172,8 @@ Status roiAlign(Invocation &op) {
   const Extents &x = op.shape(0), &rois = op.shape(1);
   std::vector<int64_t> batches;
   TRY(op.integerOperand(2, batches));
-  if (x.size() != 4 || rois.size() != 2 || rois[1] != 4 || static_cast<int64_t>(batches.size()) != rois[0])
+  if (x.size() != 4 || rois.size() != 2 || rois[1] != 4 ||
+      static_cast<int64_t>(batches.size()) != rois[0])
     return op.bad("operands ", textOf(x), ", ", textOf(rois), " and ", textOf(op.shape(2)));
   for (int64_t batch : batches)
     if (batch < 0 || batch >= x[0])
@@ -200,17 +203,21 @@ Status roiAlign(Invocation &op) {
     int64_t gridX = ratio ? ratio : static_cast<int64_t>(std::ceil(binX));
     int64_t gridY = ratio ? ratio : static_cast<int64_t>(std::ceil(binY));
     for (int64_t c = 0; c < x[1]; ++c) {
-      const double *image = values.data() + (batches[static_cast<size_t>(r)] * x[1] + c) * x[2] * x[3];
+      const double *image =
+          values.data() + (batches[static_cast<size_t>(r)] * x[1] + c) * x[2] * x[3];
       for (int64_t ph = 0; ph < height; ++ph)
         for (int64_t pw = 0; pw < width; ++pw) {
           double sum = 0, largest = 0;
           bool first = true;
           for (int64_t iy = 0; iy < gridY; ++iy)
             for (int64_t ix = 0; ix < gridX; ++ix) {
-              double atY = top + static_cast<double>(ph) * binY + (static_cast<double>(iy) + 0.5) * binY / static_cast<double>(gridY);
-              double atX = left + static_cast<double>(pw) * binX + (static_cast<double>(ix) + 0.5) * binX / static_cast<double>(gridX);
+              double atY = top + static_cast<double>(ph) * binY +
+                           (static_cast<double>(iy) + 0.5) * binY / static_cast<double>(gridY);
+              double atX = left + static_cast<double>(pw) * binX +
+                           (static_cast<double>(ix) + 0.5) * binX / static_cast<double>(gridX);
               double terms[4] = {0, 0, 0, 0};
-              if (atY >= -1 && atY <= static_cast<double>(x[2]) && atX >= -1 && atX <= static_cast<double>(x[3])) {
+              if (atY >= -1 && atY <= static_cast<double>(x[2]) && atX >= -1 &&
+                  atX <= static_cast<double>(x[3])) {
                 atY = std::clamp(atY, 0.0, static_cast<double>(x[2] - 1));
                 atX = std::clamp(atX, 0.0, static_cast<double>(x[3] - 1));
                 auto y0 = static_cast<int64_t>(atY), x0 = static_cast<int64_t>(atX);
@@ -227,7 +234,8 @@ Status roiAlign(Invocation &op) {
               first = false;
               sum += terms[0] + terms[1] + terms[2] + terms[3];
             }
-          y.push_back(mode == "avg" ? sum / static_cast<double>(std::max<int64_t>(gridX * gridY, 1)) : largest);
+          y.push_back(mode == "avg" ? sum / static_cast<double>(std::max<int64_t>(gridX * gridY, 1))
+                                    : largest);
         }
     }
   }
@@ -237,8 +245,10 @@ Status roiAlign(Invocation &op) {
 Status maxRoiPool(Invocation &op) {
   const Extents &x = op.shape(0), &rois = op.shape(1);
   Extents pooled = op.integers("pooled_shape").value_or(Extents());
-  if (x.size() != 4 || rois.size() != 2 || rois[1] != 5 || pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1)
-    return op.bad("operands ", textOf(x), " and ", textOf(rois), " with pooled_shape ", textOf(pooled));
+  if (x.size() != 4 || rois.size() != 2 || rois[1] != 5 || pooled.size() != 2 || pooled[0] < 1 ||
+      pooled[1] < 1)
+    return op.bad("operands ", textOf(x), " and ", textOf(rois), " with pooled_shape ",
+                  textOf(pooled));
   double scale = op.real("spatial_scale", 1);
   std::vector<double> values = op.numbers<double>(0), corners = op.numbers<double>(1), y;
   for (int64_t r = 0; r < rois[0]; ++r) {
@@ -246,8 +256,10 @@ Status maxRoiPool(Invocation &op) {
     if (!(roi[0] >= 0 && roi[0] < static_cast<double>(x[0])))
       return op.bad("batch index ", roi[0], " is outside [0, ", x[0] - 1, "]");
     double left = std::round(roi[1] * scale), top = std::round(roi[2] * scale);
-    double binX = std::max(std::round(roi[3] * scale) - left + 1, 1.0) / static_cast<double>(pooled[1]);
-    double binY = std::max(std::round(roi[4] * scale) - top + 1, 1.0) / static_cast<double>(pooled[0]);
+    double binX =
+        std::max(std::round(roi[3] * scale) - left + 1, 1.0) / static_cast<double>(pooled[1]);
+    double binY =
+        std::max(std::round(roi[4] * scale) - top + 1, 1.0) / static_cast<double>(pooled[0]);
     auto place = [](double at, int64_t extent) {
       return static_cast<int64_t>(std::clamp(at, 0.0, static_cast<double>(extent)));
     };
@@ -275,20 +287,25 @@ Status deformConv(Invocation &op) {
   TRY(op.needRank(0, 3));
   const Extents &x = op.shape(0), &w = op.shape(1);
   int64_t groups = op.integer("group", 1), offsetGroups = op.integer("offset_group", 1);
-  if (w.size() != x.size() || groups < 1 || offsetGroups < 1 || w[1] * groups != x[1] || w[0] % groups ||
-      x[1] % offsetGroups)
-    return op.bad("weights ", textOf(w), " in ", groups, " groups do not fit an operand ", textOf(x));
+  if (w.size() != x.size() || groups < 1 || offsetGroups < 1 || w[1] * groups != x[1] ||
+      w[0] % groups || x[1] % offsetGroups)
+    return op.bad("weights ", textOf(w), " in ", groups, " groups do not fit an operand ",
+                  textOf(x));
   Window window;
   TRY(planWindow(op, spatialOf(x), spatialOf(w), window));
   auto rank = static_cast<int64_t>(window.rank());
   int64_t taps = productOf(window.kernel, 0, rank), outputs = productOf(window.output, 0, rank);
   int64_t inner = productOf(x, 2, op.rank(0));
-  Extents extents = {x[0], w[0]}, offsets = {x[0], offsetGroups * taps * rank}, masks = {x[0], offsetGroups * taps};
+  Extents extents = {x[0], w[0]}, offsets = {x[0], offsetGroups * taps * rank},
+          masks = {x[0], offsetGroups * taps};
   for (Extents *list : {&extents, &offsets, &masks})
     list->insert(list->end(), window.output.begin(), window.output.end());
-  if (op.shape(2) != offsets || (op.has(4) && op.shape(4) != masks) || (op.has(3) && op.in(3).count() != w[0]))
-    return op.bad("offsets ", textOf(op.shape(2)), ", bias or mask do not fit; offsets must be ", textOf(offsets));
-  std::vector<double> xs = op.numbers<double>(0), ws = op.numbers<double>(1), shift = op.numbers<double>(2), bias, mask;
+  if (op.shape(2) != offsets || (op.has(4) && op.shape(4) != masks) ||
+      (op.has(3) && op.in(3).count() != w[0]))
+    return op.bad("offsets ", textOf(op.shape(2)), ", bias or mask do not fit; offsets must be ",
+                  textOf(offsets));
+  std::vector<double> xs = op.numbers<double>(0), ws = op.numbers<double>(1),
+                      shift = op.numbers<double>(2), bias, mask;
   if (op.has(3))
     bias = op.numbers<double>(3);
   if (op.has(4))
@@ -305,8 +322,9 @@ Status deformConv(Invocation &op) {
           std::vector<double> position;
           for (int64_t d = 0; d < rank; ++d) {
             auto i = static_cast<size_t>(d);
-            double moved = static_cast<double>(window.start(i, at[i]) + k[i] * window.dilations[i]) +
-                           shift[static_cast<size_t>((entry * rank + d) * outputs + p)];
+            double moved =
+                static_cast<double>(window.start(i, at[i]) + k[i] * window.dilations[i]) +
+                shift[static_cast<size_t>((entry * rank + d) * outputs + p)];
             position.push_back(moved > -1e15 && moved < 1e15 ? moved : -1e15);
           }
           double value = sample(image, "linear", position);
@@ -314,7 +332,8 @@ Status deformConv(Invocation &op) {
           for (int64_t m = 0; m < groupResults; ++m) {
             int64_t result = c / groupChannels * groupResults + m;
             y[static_cast<size_t>((n * w[0] + result) * outputs + p)] +=
-                value * ws[static_cast<size_t>((result * groupChannels + c % groupChannels) * taps + tap)];
+                value *
+                ws[static_cast<size_t>((result * groupChannels + c % groupChannels) * taps + tap)];
           }
         });
       });
@@ -335,7 +354,8 @@ Status col2Im(Invocation &op) {
   int64_t inner = productOf(image, 0, rank);
   const Extents &x = op.shape(0);
   if (x.size() != 3 || x[1] % taps || x[2] != columns)
-    return op.bad("columns ", textOf(x), " for blocks ", textOf(block), " of an image ", textOf(image));
+    return op.bad("columns ", textOf(x), " for blocks ", textOf(block), " of an image ",
+                  textOf(image));
   int64_t images = x[0] * (x[1] / taps);
   std::vector<double> xs = op.numbers<double>(0), y(static_cast<size_t>(images * inner), 0);
   Extents strides = rowMajorStrides(image);
@@ -349,7 +369,8 @@ Status col2Im(Invocation &op) {
         place += index * strides[i];
       }
       for (int64_t m = 0; m < images; ++m)
-        y[static_cast<size_t>(m * inner + place)] += xs[static_cast<size_t>((m * taps + tap) * columns + column)];
+        y[static_cast<size_t>(m * inner + place)] +=
+            xs[static_cast<size_t>((m * taps + tap) * columns + column)];
     });
   });
   Extents extents = {x[0], x[1] / taps};

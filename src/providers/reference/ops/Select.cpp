@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops whose results are chosen by the values of elements; the extents of most of them are known only afterwards.
+// Ops whose results are chosen by the values of elements; the extents of most of them are known
+// only afterwards.
 #include "Ops.h"
 
 #include <algorithm>
@@ -68,7 +69,9 @@ Status topK(Invocation &op) {
     std::vector<int64_t> indices(chosen.size()), order(static_cast<size_t>(length));
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i) {
-        auto at = [&](int64_t index) { return values[static_cast<size_t>((o * length + index) * inner + i)]; };
+        auto at = [&](int64_t index) {
+          return values[static_cast<size_t>((o * length + index) * inner + i)];
+        };
         std::iota(order.begin(), order.end(), 0);
         // NaN counts as the largest; of equal elements the first comes first.
         std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
@@ -94,14 +97,16 @@ Status unique(Invocation &op) {
   int64_t axis = op.integer("axis", 0);
   TRY(op.normalizeAxis(axis, rank));
   auto along = static_cast<size_t>(axis);
-  int64_t length = extents[along], outer = productOf(extents, 0, axis), inner = productOf(extents, axis + 1, rank);
+  int64_t length = extents[along], outer = productOf(extents, 0, axis),
+          inner = productOf(extents, axis + 1, rank);
   std::vector<double> values = op.numbers<double>(0);
   std::vector<int64_t> whole = op.numbers<int64_t>(0);
   bool real = op.kind(0) == NumberKind::Real, isUnsigned = op.kind(0) == NumberKind::Unsigned;
   auto compare = [&](int64_t a, int64_t b) {
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i) {
-        auto x = static_cast<size_t>((o * length + a) * inner + i), y = static_cast<size_t>((o * length + b) * inner + i);
+        auto x = static_cast<size_t>((o * length + a) * inner + i),
+             y = static_cast<size_t>((o * length + b) * inner + i);
         bool less = real         ? values[x] < values[y]
                     : isUnsigned ? static_cast<uint64_t>(whole[x]) < static_cast<uint64_t>(whole[y])
                                  : whole[x] < whole[y];
@@ -111,9 +116,11 @@ Status unique(Invocation &op) {
       }
     return 0;
   };
-  std::vector<int64_t> order(static_cast<size_t>(length)), first, counts, inverse(static_cast<size_t>(length));
+  std::vector<int64_t> order(static_cast<size_t>(length)), first, counts,
+      inverse(static_cast<size_t>(length));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
   for (size_t i = 0; i < order.size(); ++i) {
     if (!i || compare(order[i - 1], order[i]) != 0) {
       first.push_back(order[i]);
@@ -162,7 +169,8 @@ struct Box {
 
 Box boxAt(const double *four, bool centred) {
   if (centred)
-    return {four[1] - four[3] / 2, four[0] - four[2] / 2, four[1] + four[3] / 2, four[0] + four[2] / 2};
+    return {four[1] - four[3] / 2, four[0] - four[2] / 2, four[1] + four[3] / 2,
+            four[0] + four[2] / 2};
   return {std::min(four[0], four[2]), std::min(four[1], four[3]), std::max(four[0], four[2]),
           std::max(four[1], four[3])};
 }
@@ -179,8 +187,10 @@ double overlapOf(const Box &a, const Box &b) {
 
 Status nonMaxSuppression(Invocation &op) {
   const Extents &boxes = op.shape(0), &scores = op.shape(1);
-  if (boxes.size() != 3 || scores.size() != 3 || boxes[2] != 4 || scores[0] != boxes[0] || scores[2] != boxes[1])
-    return op.bad("boxes ", textOf(boxes), " and scores ", textOf(scores), "; [N,M,4] and [N,C,M] are needed");
+  if (boxes.size() != 3 || scores.size() != 3 || boxes[2] != 4 || scores[0] != boxes[0] ||
+      scores[2] != boxes[1])
+    return op.bad("boxes ", textOf(boxes), " and scores ", textOf(scores),
+                  "; [N,M,4] and [N,C,M] are needed");
   int64_t most = 0;
   double overlapLimit = 0, scoreLimit = 0;
   if (op.has(2))
@@ -200,11 +210,14 @@ Status nonMaxSuppression(Invocation &op) {
       for (int64_t m = 0; m < scores[2]; ++m)
         if (!limited || line[m] > scoreLimit)
           order.push_back(m);
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return line[a] > line[b]; });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return line[a] > line[b]; });
       for (int64_t m : order) {
         if (static_cast<int64_t>(kept.size()) >= most)
           break;
-        auto box = [&](int64_t index) { return boxAt(four.data() + (n * scores[2] + index) * 4, centred); };
+        auto box = [&](int64_t index) {
+          return boxAt(four.data() + (n * scores[2] + index) * 4, centred);
+        };
         bool hidden = std::any_of(kept.begin(), kept.end(), [&](int64_t other) {
           return overlapOf(box(m), box(other)) > overlapLimit;
         });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops on extents: those that tell them, those that change them without moving an element, and those that make a tensor
-// from them.
+// Ops on extents: those that tell them, those that change them without moving an element, and those
+// that make a tensor from them.
 #include "Ops.h"
 
 #include <algorithm>
@@ -11,7 +11,9 @@ namespace dovetail::reference::ops {
 
 Status shape(Invocation &op) {
   int64_t rank = op.rank(0);
-  auto clampAxis = [&](int64_t axis) { return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank); };
+  auto clampAxis = [&](int64_t axis) {
+    return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank);
+  };
   int64_t begin = clampAxis(op.integer("start", 0)), end = clampAxis(op.integer("end", rank));
   std::vector<int64_t> values;
   for (int64_t i = begin; i < end; ++i)
@@ -33,7 +35,8 @@ Status reshape(Invocation &op) {
       unknown = static_cast<int64_t>(i);
     } else if (wanted[i] == 0 && !allowZero) {
       if (static_cast<int64_t>(i) >= op.rank(0))
-        return op.bad("shape ", textOf(wanted), " copies an extent that ", textOf(op.shape(0)), " does not have");
+        return op.bad("shape ", textOf(wanted), " copies an extent that ", textOf(op.shape(0)),
+                      " does not have");
       wanted[i] = op.shape(0)[i];
     } else if (wanted[i] < 0) {
       return op.bad("shape ", textOf(wanted), " has a negative extent");
@@ -43,7 +46,8 @@ Status reshape(Invocation &op) {
     wanted[static_cast<size_t>(unknown)] = 1;
     int64_t rest = elementCount(wanted).value_or(0);
     if (!rest || op.in(0).count() % rest)
-      return op.bad(op.in(0).count(), " elements do not divide into the known extents of ", textOf(wanted));
+      return op.bad(op.in(0).count(), " elements do not divide into the known extents of ",
+                    textOf(wanted));
     wanted[static_cast<size_t>(unknown)] = op.in(0).count() / rest;
   }
   return copyAs(op, wanted);
@@ -112,7 +116,8 @@ Status constantOfShape(Invocation &op) {
   if (integers && !integers->empty())
     return op.store(0, extents, std::vector<int64_t>(elements, integers->front()));
   std::vector<double> reals = op.reals("value");
-  return op.store(0, extents, std::vector<double>(elements, reals.empty() ? op.real("value", 0) : reals[0]));
+  return op.store(0, extents,
+                  std::vector<double>(elements, reals.empty() ? op.real("value", 0) : reals[0]));
 }
 
 Status range(Invocation &op) {
@@ -120,7 +125,8 @@ Status range(Invocation &op) {
     if (op.in(i).count() != 1 || op.in(i).type != op.in(0).type)
       return op.bad("operand ", i, " must be one element of ", nameOf(op.in(0).type));
   if (op.kind(0) != NumberKind::Real) {
-    int64_t start = op.numbers<int64_t>(0)[0], limit = op.numbers<int64_t>(1)[0], step = op.numbers<int64_t>(2)[0];
+    int64_t start = op.numbers<int64_t>(0)[0], limit = op.numbers<int64_t>(1)[0],
+            step = op.numbers<int64_t>(2)[0];
     if (!step)
       return op.bad("the step is zero");
     // In 128 bits, because limit - start may not fit in 64.
@@ -131,10 +137,12 @@ Status range(Invocation &op) {
       return op.bad("from ", start, " to ", limit, " in steps of ", step, " are too many elements");
     std::vector<int64_t> values(static_cast<size_t>(count));
     for (size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<int64_t>(static_cast<uint64_t>(start) + i * static_cast<uint64_t>(step));
+      values[i] =
+          static_cast<int64_t>(static_cast<uint64_t>(start) + i * static_cast<uint64_t>(step));
     return op.store(0, {static_cast<int64_t>(values.size())}, values);
   }
-  double start = op.numbers<double>(0)[0], limit = op.numbers<double>(1)[0], step = op.numbers<double>(2)[0];
+  double start = op.numbers<double>(0)[0], limit = op.numbers<double>(1)[0],
+         step = op.numbers<double>(2)[0];
   double count = std::ceil((limit - start) / step);
   if (!(std::fabs(count) < 1e14))
     return op.bad("from ", start, " to ", limit, " in steps of ", step, " is not a range");

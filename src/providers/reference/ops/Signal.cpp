@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fourier transforms, by their definition and so in quadratic time, window functions and mel weights.
+// Fourier transforms, by their definition and so in quadratic time, window functions and mel
+// weights.
 #include "Ops.h"
 
 #include <algorithm>
@@ -37,14 +38,16 @@ Status dft(Invocation &op) {
     TRY(op.integerScalar(2, axis));
   TRY(op.normalizeAxis(axis, op.rank(0)));
   if (axis == op.rank(0) - 1 || (parts != 1 && parts != 2))
-    return op.bad("axis ", axis, " of ", textOf(op.shape(0)), "; the last axis holds real and imaginary parts");
+    return op.bad("axis ", axis, " of ", textOf(op.shape(0)),
+                  "; the last axis holds real and imaginary parts");
   int64_t given = op.shape(0)[static_cast<size_t>(axis)];
   int64_t length = inverse && onesided ? 2 * (given - 1) : given;
   if (op.has(1))
     TRY(op.integerScalar(1, length));
   if (length < 1 || length > 1 << 24)
     return op.bad("a transform of length ", length);
-  int64_t count = onesided && !inverse ? length / 2 + 1 : length, resultParts = onesided && inverse ? 1 : 2;
+  int64_t count = onesided && !inverse ? length / 2 + 1 : length,
+          resultParts = onesided && inverse ? 1 : 2;
   Extents extents = op.shape(0);
   extents[static_cast<size_t>(axis)] = count;
   extents.back() = resultParts;
@@ -83,7 +86,8 @@ Status dft(Invocation &op) {
 Status stft(Invocation &op) {
   if (op.rank(0) != 3 || (op.shape(0)[2] != 1 && op.shape(0)[2] != 2))
     return op.bad("a signal of ", textOf(op.shape(0)), "; [N,L,1] or [N,L,2] is needed");
-  int64_t batch = op.shape(0)[0], signal = op.shape(0)[1], parts = op.shape(0)[2], step = 0, length = signal;
+  int64_t batch = op.shape(0)[0], signal = op.shape(0)[1], parts = op.shape(0)[2], step = 0,
+          length = signal;
   TRY(op.integerScalar(1, step));
   std::vector<double> window;
   if (op.has(2)) {
@@ -94,7 +98,8 @@ Status stft(Invocation &op) {
     TRY(op.integerScalar(3, length));
   if (step < 1 || length < 1 || length > signal || (op.has(2) && op.in(2).count() != length))
     return op.bad("frames of ", length, " in steps of ", step, " over ", signal, " samples");
-  int64_t frames = (signal - length) / step + 1, bins = op.integer("onesided", 1) ? length / 2 + 1 : length;
+  int64_t frames = (signal - length) / step + 1,
+          bins = op.integer("onesided", 1) ? length / 2 + 1 : length;
   std::vector<double> x = op.numbers<double>(0), y;
   for (int64_t n = 0; n < batch; ++n)
     for (int64_t frame = 0; frame < frames; ++frame) {
@@ -139,15 +144,19 @@ Status melWeightMatrix(Invocation &op) {
   TRY(op.integerScalar(2, rate));
   TRY(op.realScalar(3, low));
   TRY(op.realScalar(4, high));
-  if (bands < 0 || length < 0 || rate < 1 || bands > 1 << 24 || length > 1 << 24 || !(low >= 0 && low <= high))
-    return op.bad(bands, " bands of ", length, " samples at ", rate, " Hz between ", low, " and ", high);
+  if (bands < 0 || length < 0 || rate < 1 || bands > 1 << 24 || length > 1 << 24 ||
+      !(low >= 0 && low <= high))
+    return op.bad(bands, " bands of ", length, " samples at ", rate, " Hz between ", low, " and ",
+                  high);
   int64_t bins = length / 2 + 1;
   auto mel = [](double hertz) { return 2595 * std::log1p(hertz / 700) / std::log(10.0); };
   double step = (mel(high) - mel(low)) / static_cast<double>(bands + 2);
   std::vector<int64_t> edges;
   for (int64_t i = 0; i < bands + 2; ++i) {
-    double hertz = 700 * std::expm1((static_cast<double>(i) * step + mel(low)) / 2595 * std::log(10.0));
-    edges.push_back(static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate))));
+    double hertz =
+        700 * std::expm1((static_cast<double>(i) * step + mel(low)) / 2595 * std::log(10.0));
+    edges.push_back(static_cast<int64_t>(
+        std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate))));
   }
   if (edges.back() > bins)
     return op.bad("the upper edge of ", high, " Hz lies beyond half the sample rate");
@@ -160,7 +169,9 @@ Status melWeightMatrix(Invocation &op) {
     int64_t left = edges[static_cast<size_t>(band)], centre = edges[static_cast<size_t>(band + 1)];
     int64_t right = edges[static_cast<size_t>(band + 2)];
     for (int64_t bin = left; bin <= centre; ++bin)
-      set(bin, band, left == centre ? 1 : static_cast<double>(bin - left) / static_cast<double>(centre - left));
+      set(bin, band,
+          left == centre ? 1
+                         : static_cast<double>(bin - left) / static_cast<double>(centre - left));
     for (int64_t bin = centre; bin < right; ++bin)
       set(bin, band, static_cast<double>(right - bin) / static_cast<double>(right - centre));
   }

@@ -21,13 +21,15 @@ void softmaxInPlace(double *values, int64_t length, int64_t stride, bool logarit
   }
 }
 
-/// Calls body(pointer to the first element, length, stride) for each line along the axis attribute, then stores.
+/// Calls body(pointer to the first element, length, stride) for each line along the axis attribute,
+/// then stores.
 template <typename Body> static Status alongAxis(Invocation &op, Body body) {
   int64_t axis = op.integer("axis", -1);
   TRY(op.normalizeAxis(axis, op.rank(0)));
   std::vector<double> values = op.numbers<double>(0);
   int64_t length = op.shape(0)[static_cast<size_t>(axis)];
-  int64_t inner = productOf(op.shape(0), axis + 1, op.rank(0)), outer = productOf(op.shape(0), 0, axis);
+  int64_t inner = productOf(op.shape(0), axis + 1, op.rank(0)),
+          outer = productOf(op.shape(0), 0, axis);
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i)
       body(values.data() + o * length * inner + i, length, inner);
@@ -63,7 +65,8 @@ static Status likelihood(Invocation &op, const std::vector<double> &logProbabili
   Extents expected = op.shape(0);
   expected.erase(expected.begin() + 1);
   if (op.shape(1) != expected)
-    return op.bad("targets have extents ", textOf(op.shape(1)), "; they must be ", textOf(expected));
+    return op.bad("targets have extents ", textOf(op.shape(1)), "; they must be ",
+                  textOf(expected));
   std::vector<int64_t> targets;
   TRY(op.integerOperand(1, targets));
   int64_t classes = op.shape(0)[1], inner = productOf(op.shape(0), 2, op.rank(0));
@@ -85,7 +88,8 @@ static Status likelihood(Invocation &op, const std::vector<double> &logProbabili
       return op.bad("target ", targets[i], " is outside [0, ", classes - 1, "]");
     auto n = static_cast<int64_t>(i) / inner, at = static_cast<int64_t>(i) % inner;
     double weight = weights[static_cast<size_t>(targets[i])];
-    losses[i] = -weight * logProbabilities[static_cast<size_t>((n * classes + targets[i]) * inner + at)];
+    losses[i] =
+        -weight * logProbabilities[static_cast<size_t>((n * classes + targets[i]) * inner + at)];
     total += losses[i];
     totalWeight += weight;
   }

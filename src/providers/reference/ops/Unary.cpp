@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One operand, one result of the same extents: functions of reals, and the few that integers have, too. Each is
-// computed in double and rounded once.
+// One operand, one result of the same extents: functions of reals, and the few that integers have,
+// too. Each is computed in double and rounded once.
 #include "Ops.h"
 
 #include <cmath>
@@ -72,7 +72,9 @@ Status relu(Invocation &op) {
 
 Status shrink(Invocation &op) {
   double lambda = op.real("lambd", 0.5), bias = op.real("bias", 0);
-  return mapReal(op, [=](double x) { return x < -lambda ? x + bias : x > lambda ? x - bias : 0.0; });
+  return mapReal(op, [=](double x) {
+    return x < -lambda ? x + bias : x > lambda ? x - bias : 0.0;
+  });
 }
 
 Status bitwiseNot(Invocation &op) {
@@ -95,7 +97,8 @@ Status isNaN(Invocation &op) {
 
 Status isInf(Invocation &op) {
   bool negative = op.integer("detect_negative", 1), positive = op.integer("detect_positive", 1);
-  return mapReal(op, [=](double x) { return std::isinf(x) && (x < 0 ? negative : positive) ? 1.0 : 0.0; });
+  return mapReal(
+      op, [=](double x) { return std::isinf(x) && (x < 0 ? negative : positive) ? 1.0 : 0.0; });
 }
 
 Status ceil(Invocation &op) {
@@ -202,7 +205,8 @@ Status celu(Invocation &op) {
 }
 
 Status selu(Invocation &op) {
-  double alpha = op.real("alpha", 1.67326319217681884765625), gamma = op.real("gamma", 1.05070102214813232421875);
+  double alpha = op.real("alpha", 1.67326319217681884765625),
+         gamma = op.real("gamma", 1.05070102214813232421875);
   return mapReal(op, [=](double x) { return gamma * (x <= 0 ? alpha * std::expm1(x) : x); });
 }
 
