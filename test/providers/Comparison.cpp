@@ -188,6 +188,11 @@ double errorBound(const Problem &problem, const SymbolValues &symbols,
     return std::any_of(words.begin(), words.end(),
                        [&](const char *word) { return text.find(word) != std::string::npos; });
   };
+  auto firstExtent = [&](uint32_t value) {
+    const std::vector<Extent> &extents = problem.values[value].extents;
+    int64_t extent = extents.empty() ? 1 : extents[0].evaluate(symbols).value_or(1);
+    return static_cast<double>(std::max<int64_t>(extent, 1));
+  };
   double longest = 1;
   for (const ProblemOp &op : problem.ops) {
     std::vector<double> counts;
@@ -198,7 +203,7 @@ double errorBound(const Problem &problem, const SymbolValues &symbols,
     const ProblemValue &first = problem.values[op.inputs[0]];
     double terms = 1;
     if (contains(op.name, {"conv"}) && counts.size() > 1)
-      terms = counts[1];
+      terms = counts[1] / firstExtent(op.inputs[1]);
     else if (contains(op.name, {"mat_mul", "gemm"}) && !first.extents.empty())
       for (size_t i = first.extents.size() > 1 ? first.extents.size() - 2 : 0;
            i < first.extents.size(); ++i)
@@ -209,7 +214,8 @@ double errorBound(const Problem &problem, const SymbolValues &symbols,
       terms = *std::max_element(counts.begin(), counts.end());
     longest = std::max(longest, terms);
   }
-  return unit * (16 + 4 * std::sqrt(longest)) * static_cast<double>(problem.ops.size());
+  // Libraries' functions are good to some tens of units in the last place.
+  return unit * (96 + 8 * std::sqrt(longest)) * static_cast<double>(problem.ops.size());
 }
 
 } // namespace dovetail::conformance
