@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resize: extents come from the sizes operand or from scales. A scale is a float; extents that are
-// symbolic need it as a fraction of small numbers, extents that are static are multiplied as ONNX
-// does, in single precision.
+// Resize: extents come from the sizes operand or from scales, which are multiplied exactly and
+// rounded down.
 #include "graph/shapes/ShapeRules.h"
 
 #include <cmath>
@@ -10,16 +9,17 @@
 namespace dovetail::graph {
 namespace {
 
-/// floor(extent * scale), or nothing where the scale is no plain fraction and the extent symbolic.
-std::optional<Extent> scaled(const Extent &extent, float scale) {
-  if (extent.isStatic())
-    return Extent(int64_t(std::floor(float(extent.value()) * scale)));
-  for (int64_t divisor = 1; divisor <= 64; ++divisor) {
-    int64_t factor = std::llround(double(scale) * double(divisor));
-    if (factor > 0 && float(double(factor) / double(divisor)) == scale)
-      return Extent::floorDiv(extent * factor, divisor);
-  }
-  return std::nullopt;
+/// floor(extent * scale). A float is a fraction over a power of two, so this is exact for symbols
+/// too.
+Extent scaled(const Extent &extent, float scale) {
+  int exponent = 0;
+  int64_t factor = int64_t(std::ldexp(std::frexp(scale, &exponent), 24));
+  for (exponent -= 24; exponent < 0 && factor % 2 == 0; ++exponent)
+    factor /= 2;
+  if (exponent >= 0)
+    return extent * (factor << std::min(exponent, 30));
+  // Scales below 2^-38 leave nothing of any extent.
+  return exponent < -62 ? Extent(0) : Extent::floorDiv(extent * factor, int64_t(1) << -exponent);
 }
 
 /// Sizes that keep the aspect ratio: one scale for all axes, the least or the most of the wanted
