@@ -124,6 +124,14 @@ inline int64_t product(const Dims &dims) {
   return result;
 }
 
+/// Product of the dims from `first` up to, not including, `last`.
+inline int64_t product(const Dims &dims, size_t first, size_t last) {
+  int64_t result = 1;
+  for (size_t i = first; i < last && i < dims.size(); ++i)
+    result *= dims[i];
+  return result;
+}
+
 /// Row-major strides in elements.
 inline Dims denseStrides(const Dims &dims) {
   Dims strides(dims.size(), 1);

@@ -13,7 +13,7 @@ namespace {
 uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 bool isOneMatrix(const View &view) {
-  return providers::product(Dims(view.dims.begin(), view.dims.end() - 2)) == 1;
+  return providers::product(view.dims, 0, view.dims.size() - 2) == 1;
 }
 
 int asInt(int64_t number) { return static_cast<int>(number); }

@@ -9,6 +9,8 @@
 #include <map>
 #include <numeric>
 
+#include "providers/OpVersions.h"
+
 namespace dovetail::blas {
 namespace {
 
@@ -91,6 +93,8 @@ private:
   }
 
   bool checkWhole() {
+    if (std::optional<std::string> unknown = providers::unknownDefinition(problem))
+      return refuse(*unknown);
     if (std::optional<std::string> symbol = problem.symbolicExtent())
       return refuse("extents known only at run time (" + *symbol + "); late-bound");
     if (problem.opCount() == 0 || problem.raw().output_count != 1)
@@ -278,13 +282,13 @@ private:
       return std::all_of(found.begin(), found.end(), [&](int64_t x) { return x == wanted; });
     };
     if (rank < 3 || weights.dims.size() != rank || result.dims.size() != rank || groups < 1 ||
-        providers::product(Dims(weights.dims.begin() + 2, weights.dims.end())) != 1 ||
+        providers::product(weights.dims, 2, weights.dims.size()) != 1 ||
         !allAre("strides", spatial, 1) || !allAre("pads", 2 * spatial, 0) ||
         Dims(source.dims.begin() + 2, source.dims.end()) !=
             Dims(result.dims.begin() + 2, result.dims.end()))
       return none("conv: only 1x1 kernels with stride 1 and no pads are matrix products");
     const int64_t images = source.dims[0], in = source.dims[1], out = result.dims[1],
-                  pixels = providers::product(Dims(source.dims.begin() + 2, source.dims.end()));
+                  pixels = providers::product(source.dims, 2, source.dims.size());
     if (in % groups || out % groups || weights.dims[0] != out || weights.dims[1] != in / groups)
       return none("conv: extents do not agree");
     if (op.hasInput(2) && addend)
@@ -364,7 +368,7 @@ private:
 /// The batch as rows, where the right operand is one matrix for all.
 std::optional<Product> withBatchAsRows(const Product &p) {
   const size_t leading = p.c.dims.size() - 1;
-  if (leading < 2 || providers::product(Dims(p.b.dims.begin(), p.b.dims.end() - 2)) != 1)
+  if (leading < 2 || providers::product(p.b.dims, 0, p.b.dims.size() - 2) != 1)
     return std::nullopt;
   Product flat = p;
   const std::optional<View> a = p.a.collapsed(leading), c = p.c.collapsed(leading),
@@ -385,9 +389,7 @@ std::optional<Product> withBatchAsRows(const Product &p) {
 
 } // namespace
 
-int64_t Product::batch() const {
-  return providers::product(Dims(c.dims.begin(), c.dims.end() - 2));
-}
+int64_t Product::batch() const { return providers::product(c.dims, 0, c.dims.size() - 2); }
 
 std::optional<Matrix> asMatrix(const View &view) {
   const size_t rank = view.dims.size();

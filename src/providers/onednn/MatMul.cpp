@@ -116,7 +116,7 @@ bool shapesAgree(const Product &p) {
 /// One matrix product with more rows, where the right operand has no batch.
 std::optional<Product> withBatchAsRows(const Product &p) {
   const size_t leading = p.rank() - 1;
-  if (leading < 2 || providers::product(Dims(p.b.dims.begin(), p.b.dims.end() - 2)) != 1)
+  if (leading < 2 || providers::product(p.b.dims, 0, p.b.dims.size() - 2) != 1)
     return std::nullopt;
   Product flat = p;
   std::optional<View> a = p.a.collapsed(leading), result = p.result.collapsed(leading),

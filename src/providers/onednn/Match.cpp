@@ -9,6 +9,8 @@
 #include <map>
 #include <numeric>
 
+#include "providers/OpVersions.h"
+
 namespace dovetail::onednn {
 namespace {
 
@@ -56,6 +58,8 @@ private:
   }
 
   bool checkWhole() {
+    if (std::optional<std::string> unknown = providers::unknownDefinition(problem))
+      return refuse(*unknown);
     if (std::optional<std::string> symbol = problem.symbolicExtent())
       return refuse("extents known only at run time (" + *symbol + "); late-bound");
     if (problem.opCount() == 0 || problem.raw().output_count != 1)

@@ -20,11 +20,18 @@ dnnl_data_type_t copyType(dvt_type type) {
   }
 }
 
+/// Row-major has one spelling at the door, the empty one.
+std::string canonical(const std::string &layout) {
+  const std::string all = "abcdefghijkl";
+  return layout == all.substr(0, layout.size()) ? "" : layout;
+}
+
 bool layoutReorder(Maker &maker) {
   const Library &library = maker.library;
   const OpReader op = maker.op();
   const View &source = maker.operand(0), &result = maker.match.result;
-  const std::string from = op.string("src_layout", ""), to = op.string("dst_layout", "");
+  const std::string from = canonical(op.string("src_layout", "")),
+                    to = canonical(op.string("dst_layout", ""));
   if (!source.isFree() || !result.isFree())
     return maker.refuse("dvt_reorder of strided memory is not supported");
   const dnnl_data_type_t type = copyType(maker.problem.type(source.value));

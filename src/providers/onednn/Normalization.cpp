@@ -8,8 +8,7 @@ namespace {
 
 /// Dims before and from `axis` on, each as one.
 Dims twoDims(const Dims &dims, size_t axis) {
-  return {providers::product(Dims(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(axis))),
-          providers::product(Dims(dims.begin() + static_cast<ptrdiff_t>(axis), dims.end()))};
+  return {providers::product(dims, 0, axis), providers::product(dims, axis, dims.size())};
 }
 
 bool makeLayerNormalization(Maker &maker) {
