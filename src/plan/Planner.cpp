@@ -162,6 +162,8 @@ Status Planner::State::evaluate() {
       }
     }
   }
+  options.log(LogLevel::Debug, "{} regions, {} problems, {} from the cache, {:.1f} s", regions.size(), distinct.size(),
+              evaluations.fromCache, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   statistics.fromCache = evaluations.fromCache;
   statistics.failures = evaluations.failures;
   statistics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -353,9 +355,13 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
       addKernelOptions(region, prefer);
     addViewOptions();
     addConversions();
+    auto from = std::chrono::steady_clock::now();
     auto solved = solveCover(cover);
     if (!solved)
       return solved.takeError();
+    options.log(LogLevel::Debug, "cover: {} options, {} conversions: cost {:.1f} us, bound {:.1f} us, {:.2f} s",
+                cover.options.size(), cover.conversions.size(), solved->cost, solved->bound,
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
     solution = std::move(*solved);
     if (!measureConversions(solution))
       break;

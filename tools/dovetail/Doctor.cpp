@@ -30,7 +30,7 @@ int runDoctor(const CommonOptions &options) {
                            {"missing", text(info.libraries[i].missing)}});
     report["providers"].push_back({{"name", provider->name()},
                                    {"version", provider->version()},
-                                   {"can_compile", info.can_compile != 0},
+                                   {"can_compile", !provider->functions().compile || info.can_compile != 0},
                                    {"libraries", libraries}});
   }
   for (const auto &failure : plugins.failures())
