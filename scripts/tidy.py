@@ -87,8 +87,10 @@ def main() -> int:
 
     sources = sorted({pathlib.Path(e["file"]) for e in entries})
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = [text for text in pool.map(check, sources) if text]
-    print("\n".join(found), end="", file=sys.stderr)
+        found = 0
+        for text in filter(None, pool.map(check, sources)):
+            print(text, end="", file=sys.stderr, flush=True)
+            found += 1
     if skipped:
         print(f"clang-tidy: {skipped} of {len(sources)} sources not looked at (budget used up)")
     return 1 if found else 0
