@@ -174,14 +174,20 @@ Status makeProgram(const dvt_problem &problem, Program &program) {
       return unsupported("output ", i, " is not computed");
     program.outputs.push_back(problem.outputs[i]);
   }
-  for (const Operation &op : program.operations)
-    if (std::string_view(op.entry->name) == "dvt_reorder") {
+  for (const Operation &op : program.operations) {
+    std::string_view name = op.entry->name;
+    bool random = name.starts_with("random_") || name == "bernoulli" || name == "multinomial" ||
+                  (name == "dropout" && op.inputs.size() > 2);
+    if (random && !op.attributes.count("seed"))
+      program.deterministic = false;
+    if (name == "dvt_reorder") {
       if (program.operations.size() != 1 || program.inputs.size() != 1 ||
           program.outputs.size() != 1)
         return unsupported("dvt_reorder beside other ops");
       program.inputLayout = textAttribute(op, "src_layout");
       program.outputLayout = textAttribute(op, "dst_layout");
     }
+  }
   return {};
 }
 

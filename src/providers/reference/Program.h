@@ -57,6 +57,8 @@ struct Program {
   std::vector<uint32_t> inputs, outputs;
   /// Physical layouts of the operands of a lone dvt_reorder; empty (row-major) for everything else.
   std::string inputLayout, outputLayout;
+  /// No op draws random numbers without a seed.
+  bool deterministic = true;
 };
 
 /// Unsupported, with the op's name and what is supported, where the reference cannot run it.

@@ -76,7 +76,7 @@ dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
     candidate.packing = DVT_PACKING_NONE;
     candidate.threading = DVT_THREADING_PARALLEL_FOR;
     candidate.numerics = "f64";
-    candidate.deterministic = 1;
+    candidate.deterministic = program.deterministic;
     candidate.runtime_extents = 1;
     candidate.estimate_micros = -1;
     sink->candidate(sink->context, &candidate);

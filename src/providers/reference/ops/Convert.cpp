@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Changes of element type and plain copies: cast, bit_cast, identity, dropout, where.
+// Changes of element type and plain copies: cast, bit_cast, identity, where.
 #include "Ops.h"
 
 namespace dovetail::reference::ops {
@@ -32,18 +32,6 @@ static Status copyBytes(Invocation &op, const Extents &extents) {
 Status bitCast(Invocation &op) { return copyBytes(op, op.shape(0)); }
 Status identity(Invocation &op) { return copyBytes(op, op.shape(0)); }
 Status copyAs(Invocation &op, const Extents &extents) { return copyBytes(op, extents); }
-
-Status dropout(Invocation &op) {
-  if (op.has(2) && op.in(2).count() == 1 && op.numbers<int64_t>(2)[0]) {
-    double ratio = 0.5;
-    if (op.has(1))
-      TRY(op.realScalar(1, ratio));
-    if (ratio != 0)
-      return op.unsupported("training_mode with a ratio of ", ratio, " draws random numbers");
-  }
-  TRY(copyBytes(op, op.shape(0)));
-  return op.store(1, op.shape(0), std::vector<uint64_t>(static_cast<size_t>(op.in(0).count()), 1));
-}
 
 Status where(Invocation &op) {
   if (op.in(1).type != op.in(2).type)
