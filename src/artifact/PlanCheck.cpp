@@ -297,6 +297,10 @@ Status PlanCheck::block(const PlanBlock &b) {
       return badInput("value {} is an input, but not stored as one", number);
 
   std::vector<uint32_t> roots = aliasRoots(b);
+  for (uint32_t v = 0; v < b.values.size(); ++v)
+    if (b.values[v].storage == Storage::Output && roots[b.outputs[b.values[v].index]] != v)
+      return badInput("value {} is stored as output {}, which shows another value", v,
+                      b.values[v].index);
   std::vector<bool> written(b.values.size(), false);
   for (uint32_t v = 0; v < b.values.size(); ++v)
     written[v] = b.values[v].storage == Storage::Input || b.values[v].storage == Storage::Constant;
@@ -327,6 +331,10 @@ Status PlanCheck::block(const PlanBlock &b) {
 }
 
 Status PlanCheck::symbols() {
+  for (const auto &[name, range] : plan.symbols)
+    if (range.min < 0 || range.min > range.max || range.divisor < 1)
+      return badInput("symbol {}: {}..{}/{} is not a range", name, range.min, range.max,
+                      range.divisor);
   const PlanBlock &main = plan.blocks[0];
   std::set<std::string> known;
   for (const SymbolSource &source : plan.symbolSources) {
