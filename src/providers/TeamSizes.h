@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many threads a library call is worth. Waking a team costs microseconds, which small problems
-// do not repay, so for those the call on one thread is a candidate of its own, and for tiny ones
-// the only one. Measuring decides; this only keeps the list short. Header-only, shared by providers
-// whose libraries bring threads.
+// How much work a problem is, and how many threads a library call is worth. Waking a team costs
+// microseconds, which small problems do not repay, so for those the call on one thread is a
+// candidate of its own, and for tiny ones the only one. Measuring decides; this only keeps the list
+// short. Header-only, shared by providers whose libraries bring threads.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,13 @@
 
 namespace dovetail::providers {
 
-/// Microseconds on one core, to within a small factor: arithmetic at 50 per nanosecond, memory at
-/// 10 bytes.
-inline double roughSerialMicros(const ProblemReader &problem) {
+/// How much a problem computes and moves.
+struct RoughWork {
+  double operations = 0; ///< additions and multiplications
+  double bytes = 0;      ///< of operands and results
+};
+
+inline RoughWork roughWork(const ProblemReader &problem) {
   double bytes = 0, operations = 0;
   auto elements = [&](uint32_t value) {
     return static_cast<double>(product(problem.extents(value)));
@@ -42,14 +47,25 @@ inline double roughSerialMicros(const ProblemReader &problem) {
     else if (op.name() == "attention" && a.size() > 1 && b.size() > 1)
       operations += 4 * elements(op.input(0)) * static_cast<double>(b[b.size() - 2]);
   }
-  return operations / 50e3 + bytes / 10e3;
+  return {operations, bytes};
+}
+
+/// An estimate for where nothing is measured: the larger of arithmetic and memory traffic, and a
+/// fixed cost. `efficiency` is the part of a core's peak with 512-bit vectors that the kernel
+/// reaches.
+inline double roughMicros(const RoughWork &work, double efficiency, uint32_t team) {
+  constexpr double kOperationsPerMicro = 85e3, kBytesPerMicro = 15e3;
+  const double start = team > 1 ? 3 : 1;
+  return start + std::max(work.operations / (kOperationsPerMicro * efficiency * team),
+                          work.bytes / (kBytesPerMicro * std::min<double>(team, 2)));
 }
 
 /// Numbers of threads to offer, `threads` first where it is among them.
 inline std::vector<uint32_t> teamSizes(const ProblemReader &problem, uint32_t threads) {
   if (threads <= 1)
     return {1};
-  const double micros = roughSerialMicros(problem);
+  const RoughWork work = roughWork(problem);
+  const double micros = work.operations / 50e3 + work.bytes / 10e3;
   if (micros < 3)
     return {1};
   return micros < 150 ? std::vector<uint32_t>{threads, 1} : std::vector<uint32_t>{threads};
