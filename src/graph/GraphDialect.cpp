@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registers the dialect: the ops of GraphOps.td by their classes, the tensor ops of the table with
-// one verifier, one printer and one parser for all. They are free of side effects except that
-// random ops are never merged.
+// Registers the dialect and gives tensor ops their interfaces: they are free of side effects, except
+// that random ops are never merged.
 #include "graph/GraphDialect.h"
 
-#include "mlir/IR/DialectImplementation.h"
-
 #include <charconv>
+
+#include "graph/TensorOpModel.h"
 
 #include "graph/GraphDialect.cpp.inc"
 
@@ -33,95 +32,6 @@ struct TensorOpSpeculation : ConditionallySpeculatable::FallbackModel<TensorOpSp
   }
 };
 
-bool hasEncoding(Attribute value, AttributeType type) {
-  switch (type) {
-  case AttributeType::Int:
-    return isa<IntegerAttr>(value) && cast<IntegerAttr>(value).getType().isInteger(64);
-  case AttributeType::Float:
-    return isa<FloatAttr>(value) && cast<FloatAttr>(value).getType().isF32();
-  case AttributeType::String:
-    return isa<StringAttr>(value);
-  case AttributeType::Ints:
-    return isa<DenseI64ArrayAttr>(value);
-  case AttributeType::Floats:
-    return isa<DenseF32ArrayAttr>(value);
-  case AttributeType::Strings: {
-    auto list = dyn_cast<ArrayAttr>(value);
-    return list && llvm::all_of(list, llvm::IsaPred<StringAttr>);
-  }
-  case AttributeType::Tensor:
-    return isa<ElementsAttr>(value);
-  }
-  return false;
-}
-
-const char *encodingName(AttributeType type) {
-  constexpr const char *names[] = {
-      "i64", "f32", "string", "array<i64>", "array<f32>", "array of strings", "elements"};
-  return names[unsigned(type)];
-}
-
-LogicalResult verifyCount(Operation *op, const char *what, int count, int least, int most) {
-  if (count >= least && (most < 0 || count <= most))
-    return success();
-  InFlightDiagnostic error = op->emitOpError() << "has " << count << " " << what << ", expected ";
-  if (most == least)
-    return error << least;
-  if (most < 0)
-    return error << "at least " << least;
-  return error << least << " to " << most;
-}
-
-LogicalResult verifyTensorOp(Operation *op, const OpInfo &info) {
-  if (failed(
-          verifyCount(op, "operands", op->getNumOperands(), info.leastInputs, info.mostInputs)) ||
-      failed(verifyCount(op, "results", op->getNumResults(), info.leastOutputs, info.mostOutputs)))
-    return failure();
-  if (op->getNumRegions() || op->getNumSuccessors())
-    return op->emitOpError() << "takes no regions";
-  if (info.kind != OpKind::Sequence && info.kind != OpKind::Text)
-    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
-      if (!isa<TensorType, NoneType>(type))
-        return op->emitOpError() << "has an operand or result of type " << type
-                                 << ", expected tensors";
-  for (const OpAttribute &attribute : info.attributes)
-    if (attribute.required && !op->hasAttr(attribute.name))
-      return op->emitOpError() << "lacks the attribute '" << attribute.name << "'";
-  for (NamedAttribute named : op->getAttrs()) {
-    StringRef name = named.getName();
-    if (name.contains('.'))
-      continue;
-    const OpAttribute *attribute = info.findAttribute(name);
-    if (!attribute)
-      return op->emitOpError() << "has no attribute '" << name << "'";
-    if (!hasEncoding(named.getValue(), attribute->type))
-      return op->emitOpError() << "attribute '" << name << "' is " << named.getValue()
-                               << ", expected " << encodingName(attribute->type);
-  }
-  return success();
-}
-
-/// dvt.add(%a, %b) {attributes} : (types) -> types
-void printTensorOp(Operation *op, OpAsmPrinter &printer, StringRef) {
-  // The printer has not written the name: ops of a dialect print theirs in full.
-  printer << op->getName() << '(' << op->getOperands() << ')';
-  printer.printOptionalAttrDict(op->getAttrs());
-  printer << " : ";
-  printer.printFunctionalType(op);
-}
-
-ParseResult parseTensorOp(OpAsmParser &parser, OperationState &state) {
-  SmallVector<OpAsmParser::UnresolvedOperand> operands;
-  FunctionType type;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseOperandList(operands, OpAsmParser::Delimiter::Paren) ||
-      parser.parseOptionalAttrDict(state.attributes) || parser.parseColonType(type) ||
-      parser.resolveOperands(operands, type.getInputs(), loc, state.operands))
-    return failure();
-  state.addTypes(type.getResults());
-  return success();
-}
-
 } // namespace
 
 void GraphDialect::initialize() {
@@ -129,16 +39,9 @@ void GraphDialect::initialize() {
 #define GET_OP_LIST
 #include "graph/GraphOps.cpp.inc"
       >();
-  registerTensorOps();
-}
-
-void GraphDialect::registerTensorOps() {
-  for (const OpInfo &info : allOps()) {
-    registerDynamicOp(DynamicOpDefinition::get(
-        info.name, this, [&info](Operation *op) { return verifyTensorOp(op, info); },
-        [](Operation *) { return success(); }, parseTensorOp, printTensorOp));
+  registerTensorOps(this);
+  for (const OpInfo &info : allOps())
     infos[OperationName(("dvt." + Twine(info.name)).str(), getContext())] = &info;
-  }
 }
 
 const OpInfo *GraphDialect::infoOf(OperationName name) const { return infos.lookup(name); }

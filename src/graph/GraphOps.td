@@ -17,7 +17,6 @@ def GraphDialect : Dialect {
   let name = "dvt";
   let cppNamespace = "::dovetail::graph";
   let summary = "ONNX tensor ops with value semantics and symbolic extents";
-  let isExtensible = 1;
   let hasConstantMaterializer = 1;
   let extraClassDeclaration = [{
     /// The table's line for a registered tensor op; nullptr for the ops declared in ODS and for
@@ -26,7 +25,6 @@ def GraphDialect : Dialect {
     void *getRegisteredInterfaceForOp(::mlir::TypeID interface, ::mlir::OperationName name) override;
 
   private:
-    void registerTensorOps();
     ::llvm::DenseMap<::mlir::OperationName, const OpInfo *> infos;
   }];
 }

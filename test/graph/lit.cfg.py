@@ -11,7 +11,7 @@ build = os.path.abspath(lit_config.params.get("build", os.environ.get("DOVETAIL_
 llvm = lit_config.params.get("llvm", "/usr/lib/llvm-22/bin")
 
 config.name = "dovetail-graph"
-config.test_format = lit.formats.ShTest(True)
+config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(build, "test", "lit-graph")
