@@ -36,7 +36,8 @@ typedef struct dvt_load_options {
   uint32_t struct_size;
   uint32_t threads;         /* 0: as compiled, but no more than this process may use */
   const char *plugin_path;  /* folders of provider plug-ins, separated by ':'; NULL: lib/dovetail of this library */
-  const char *vendor_path;  /* folders searched for vendor libraries before the system's own; NULL: none */
+  const char *vendor_path;  /* folders searched for vendor libraries before the system's own; NULL: those named
+                             * when this library was built */
   void *log_context;
   void (*log)(void *log_context, int level, const char *message); /* level 0 debug .. 3 error */
   int32_t log_level;        /* lowest level that is passed on; 0 is all */

@@ -55,7 +55,7 @@ std::shared_ptr<const PluginSet> plugins(const dvt_load_options &options) {
   load.folders = splitPath(options.plugin_path);
   if (load.folders.empty())
     load.folders.push_back(defaultPluginFolder());
-  load.vendorPath = options.vendor_path ? options.vendor_path : "";
+  load.vendorPath = options.vendor_path ? options.vendor_path : DOVETAIL_VENDOR_DIRS;
   auto &set = (*sets)[{load.folders, load.vendorPath}];
   if (!set)
     set = std::make_shared<PluginSet>(PluginSet::load(load));
