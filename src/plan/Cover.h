@@ -5,7 +5,8 @@
 // however many use it. As a 0-1 program with x for options, c for conversions (v: a -> b):
 //   minimise   sum cost x + sum cost c
 //   outputs    sum of what gives (v, row-major) >= 1
-//   needs      for each option o and state s it needs: sum of what gives s >= x_o
+//   once       for each value: sum of options that give it <= 1 (inside other regions it may be computed again)
+//   needs      for options O that give the same value and need a state s: sum of what gives s >= sum of x over O
 //   sources    for each conversion from a: sum of options that give (v, a) >= c
 // Options may depend on each other in a circle, though each alone is convex; such answers are cut off and solved
 // again. HiGHS does the exact work with limits that do not depend on time.
@@ -53,7 +54,7 @@ struct CoverSolution {
 };
 
 struct CoverLimits {
-  int64_t maxNodes = 2000; ///< of branch and bound, per solve
+  int64_t maxNodes = 500; ///< of branch and bound, per solve
 };
 
 /// Internal error when no cover exists (some required value has no producer).

@@ -33,10 +33,34 @@ public:
     }
     available.insert(problem.available.begin(), problem.available.end());
     for (LayoutState state : problem.required)
-      addDemand(state, -1);
-    for (uint32_t i = 0; i < optionCount; ++i)
-      for (LayoutState need : std::set<LayoutState>(problem.options[i].needs.begin(), problem.options[i].needs.end()))
-        addDemand(need, i);
+      addDemand(state, {}, 1);
+    // Options that give the same value exclude each other, so their needs add up in one row; a row for each option
+    // alone would let k halves of alternatives live on one k-th of what they need.
+    std::map<uint32_t, std::vector<uint32_t>> givers, groups;
+    for (uint32_t i = 0; i < optionCount; ++i) {
+      std::set<uint32_t> values;
+      for (LayoutState give : problem.options[i].gives)
+        values.insert(give.value);
+      for (uint32_t value : values)
+        givers[value].push_back(i);
+      if (!values.empty())
+        groups[*values.rbegin()].push_back(i);
+    }
+    for (const auto &[value, options] : givers)
+      addExclusion(options);
+    for (const auto &[value, options] : groups) {
+      std::map<LayoutState, std::set<uint32_t>> byState;
+      std::map<uint32_t, std::set<uint32_t>> byValue;
+      for (uint32_t option : options)
+        for (LayoutState need : problem.options[option].needs) {
+          byState[need].insert(option);
+          byValue[need.value].insert(option);
+        }
+      for (const auto &[state, needing] : byState)
+        addDemand(state, needing, 0);
+      for (const auto &[needed, needing] : byValue)
+        addValueDemand(needed, givers, needing);
+    }
     for (uint32_t i = 0; i < problem.conversions.size(); ++i)
       addSource(i);
   }
@@ -86,7 +110,8 @@ public:
       answer[option] = 1;
     for (uint32_t conversion : start.conversions)
       answer[optionCount + conversion] = 1;
-    Highs_setSolution(highs.get(), answer.data(), nullptr, nullptr, nullptr);
+    if (!start.options.empty())
+      Highs_setSolution(highs.get(), answer.data(), nullptr, nullptr, nullptr);
     if (Highs_run(highs.get()) == kHighsStatusError)
       return false;
     HighsInt primal = 0;
@@ -113,21 +138,51 @@ public:
   }
 
 private:
-  void addDemand(LayoutState state, int64_t option) {
+  /// What gives `state` is at least the sum of `options` plus `least`.
+  void addDemand(LayoutState state, const std::set<uint32_t> &options, double least) {
     if (available.count(state))
       return;
-    Row row;
     std::map<uint32_t, double> terms;
     for (uint32_t producer : producers[state])
-      terms[producer] += 1;
+      terms[producer] = 1;
     for (uint32_t converter : converters[state])
-      terms[converter] += 1;
-    if (option >= 0)
-      terms[static_cast<uint32_t>(option)] -= 1;
-    row.lower = option < 0 ? 1 : 0;
+      terms[converter] = 1;
+    addRow(terms, options, least);
+  }
+
+  /// The same for a value in whatever layout: conversions do not make it.
+  void addValueDemand(uint32_t value, const std::map<uint32_t, std::vector<uint32_t>> &givers,
+                      const std::set<uint32_t> &options) {
+    for (LayoutState state : problem.available)
+      if (state.value == value)
+        return;
+    std::map<uint32_t, double> terms;
+    if (auto found = givers.find(value); found != givers.end())
+      for (uint32_t producer : found->second)
+        terms[producer] = 1;
+    addRow(terms, options, 0);
+  }
+
+  void addRow(std::map<uint32_t, double> &terms, const std::set<uint32_t> &options, double least) {
+    for (uint32_t option : options)
+      terms[option] -= 1;
+    Row row;
+    row.lower = least;
     for (auto [column, coefficient] : terms)
       if (coefficient != 0)
         row.terms.push_back({column, coefficient});
+    if (!row.terms.empty() || least > 0)
+      rows.push_back(std::move(row));
+  }
+
+  /// A value is put into memory by one kernel; inside others it may be computed again.
+  void addExclusion(const std::vector<uint32_t> &options) {
+    if (options.size() < 2)
+      return;
+    Row row;
+    for (uint32_t option : options)
+      row.terms.push_back({option, -1});
+    row.lower = -1;
     rows.push_back(std::move(row));
   }
 
@@ -150,26 +205,38 @@ private:
   std::vector<Row> rows;
 };
 
+bool givesTwice(const CoverProblem &problem, const CoverSolution &solution) {
+  std::set<uint32_t> given;
+  for (uint32_t option : solution.options)
+    for (LayoutState give : problem.options[option].gives)
+      if (!given.insert(give.value).second)
+        return true;
+  return false;
+}
+
 } // namespace
 
 Expected<CoverSolution> solveCover(const CoverProblem &problem, const CoverLimits &limits) {
   auto start = solveCoverGreedily(problem);
   if (!start)
     return start;
+  bool startIsValid = !givesTwice(problem, *start);
   Model model(problem);
   constexpr int kMostCuts = 20;
   for (int cut = 0; cut < kMostCuts; ++cut) {
     CoverSolution solution;
-    if (!model.solve(*start, limits, solution))
+    if (!model.solve(startIsValid ? *start : CoverSolution{}, limits, solution))
       break;
     std::vector<uint32_t> circle;
     if (orderCover(problem, solution, &circle)) {
-      if (solution.cost > start->cost)
+      if (startIsValid && solution.cost > start->cost)
         break;
       return solution;
     }
     model.forbid(circle);
   }
+  if (!startIsValid)
+    return internalError("the solver found no cover");
   return start;
 }
 

@@ -81,7 +81,12 @@ struct Planner::State {
   bool allowedByForce(uint32_t region, const Trial &trial) const;
   void addKernelOptions(uint32_t region, Prefer prefer);
   void addViewOptions();
-  void addConversions();
+  void addConversions(bool measuredOnly);
+  double guessConversion(uint32_t value, uint32_t from, uint32_t to) const;
+  double bytesOfValue(uint32_t value) const {
+    auto count = elementCount(table.values[value].extents).evaluate(representative);
+    return static_cast<double>(bytesOf(table.values[value].type, count.value_or(1)));
+  }
   bool measureConversions(const CoverSolution &solution);
   Expected<Plan> choose(Prefer prefer);
 
@@ -90,6 +95,8 @@ struct Planner::State {
   std::vector<OptionMeaning> optionMeanings;
   std::vector<ConversionMeaning> conversionMeanings;
   std::vector<bool> libraryCovers, nativeCovers; // per op
+  /// Measured conversions by their two layouts: bytes -> micros.
+  std::map<std::pair<uint32_t, uint32_t>, std::map<double, double>> conversionRates;
 };
 
 Planner::Planner(const OpTable &table, Target target, std::map<std::string, std::string> providers, PlanCache &cache,
@@ -277,7 +284,21 @@ void Planner::State::addViewOptions() {
     }
 }
 
-void Planner::State::addConversions() {
+/// From the measured conversion between the same layouts that is nearest in size; without one, on the dear side, so
+/// that an answer does not live on conversions that turn out not to be cheap.
+double Planner::State::guessConversion(uint32_t value, uint32_t from, uint32_t to) const {
+  double bytes = bytesOfValue(value);
+  auto rates = conversionRates.find({from, to});
+  if (rates == conversionRates.end() || rates->second.empty()) {
+    constexpr double kStepMicros = 3, kBytesPerMicro = 2e3;
+    return kStepMicros + bytes / kBytesPerMicro;
+  }
+  auto above = rates->second.lower_bound(bytes);
+  auto nearest = above == rates->second.end() ? std::prev(above) : above;
+  return nearest->second * std::max(bytes / nearest->first, 0.25);
+}
+
+void Planner::State::addConversions(bool measuredOnly) {
   std::map<uint32_t, std::set<uint32_t>> given, wanted;
   for (const CoverOption &option : cover.options) {
     for (LayoutState state : option.needs)
@@ -305,10 +326,11 @@ void Planner::State::addConversions() {
           if (!meaning.trial)
             continue; // nobody converts these
           cost = costOf(*meaning.trial, meaning.problem, target, representative);
+          conversionRates[{from, to}].emplace(bytesOfValue(value), cost);
+        } else if (measuredOnly) {
+          continue;
         } else {
-          Trial unknown;
-          unknown.candidate.threading = DVT_THREADING_PARALLEL_FOR;
-          cost = costOf(unknown, meaning.problem, target, representative);
+          cost = guessConversion(value, from, to);
         }
         cover.conversions.push_back({value, from, to, std::max(cost, 0.01)});
         conversionMeanings.push_back(std::move(meaning));
@@ -341,8 +363,9 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
             nativeCovers[op] = nativeCovers[op] || trial.candidate.provider == "native";
           }
   CoverSolution solution;
-  constexpr int kMostRounds = 6;
-  for (int round = 0; round < kMostRounds; ++round) {
+  // Conversions are estimated until some answer wants them; then they are measured and the answer is sought again.
+  constexpr int kMostRounds = 8;
+  for (int round = 0; round <= kMostRounds; ++round) {
     cover = {};
     optionMeanings.clear();
     conversionMeanings.clear();
@@ -354,7 +377,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     for (uint32_t region = 0; region < regions.size(); ++region)
       addKernelOptions(region, prefer);
     addViewOptions();
-    addConversions();
+    addConversions(round == kMostRounds);
     auto from = std::chrono::steady_clock::now();
     auto solved = solveCover(cover);
     if (!solved)

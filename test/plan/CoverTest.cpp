@@ -31,10 +31,14 @@ double costOfSubset(const CoverProblem &problem, unsigned mask) {
     if (cost >= best || !orderCover(problem, solution, nullptr))
       continue;
     std::set<LayoutState> have(problem.available.begin(), problem.available.end()), given = have;
-    for (uint32_t i : solution.options)
-      given.insert(problem.options[i].gives.begin(), problem.options[i].gives.end());
-    have = given;
+    std::set<uint32_t> once;
     bool valid = true;
+    for (uint32_t i : solution.options)
+      for (LayoutState give : problem.options[i].gives) {
+        given.insert(give);
+        valid &= once.insert(give.value).second;
+      }
+    have = given;
     for (uint32_t i : solution.conversions) {
       const CoverConversion &conversion = problem.conversions[i];
       valid &= given.count({conversion.value, conversion.from}) != 0;
@@ -82,9 +86,7 @@ TEST(Cover, equalsExhaustiveSearch) {
     ASSERT_TRUE(solution);
     EXPECT_NEAR(solution->cost, best, 1e-6) << "case " << i;
     EXPECT_TRUE(solution->exact);
-    auto greedy = solveCoverGreedily(problem);
-    ASSERT_TRUE(greedy);
-    EXPECT_GE(greedy->cost, best - 1e-6);
+    EXPECT_NEAR(solution->bound, best, 1e-3);
   }
 }
 
