@@ -26,9 +26,11 @@ ALLOWED = {
     # in src/providers itself.
     "providers": set(),
     "providers/native": {"codegen", "graph", "support"},
-    # The command sees only the C API; the worker is the far end of measuring, which is plan's; the
-    # pass driver sees single passes.
+    # The command explains and measures, so it sees plans and trials, not only the C API
+    # (docs/decisions); the worker is the far end of measuring, which is plan's; the pass driver sees
+    # single passes.
     "tools": set(),
+    "tools/dovetail": {"driver", "plan", "runtime", "artifact", "support"},
     "tools/dovetail-worker": {"plan", "artifact", "support"},
     "tools/dovetail-opt": {"graph", "import", "plan", "codegen", "support"},
 }
