@@ -93,7 +93,11 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
     if (only.empty() || std::find(only.begin(), only.end(), provider->name()) != only.end())
       versions[provider->name()] = provider->version();
   }
-  plan::Planner planner(*table, options.target, versions, **cache, options.planner);
+  plan::PlannerOptions plannerOptions = options.planner;
+  for (const auto &provider : plugins->providers())
+    if (provider->functions().compile && !provider->info().can_compile)
+      plannerOptions.forget.push_back(provider->name());
+  plan::Planner planner(*table, options.target, versions, **cache, plannerOptions);
   if (Status status = planner.evaluate(); !status)
     return status.takeError();
   auto plan = options.prefer == plan::Prefer::Cost && options.timeWholeModel &&

@@ -75,7 +75,8 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
       for (const auto &refusal : fresh->refusals)
         if (refusal.first == provider)
           part.refusals.push_back(refusal);
-      if (withinBudget)
+      bool kept = std::find(options.forget.begin(), options.forget.end(), provider) == options.forget.end();
+      if (withinBudget && kept)
         cache.store(keyFor(provider, providers[provider]), part);
     }
     std::move(fresh->trials.begin(), fresh->trials.end(), std::back_inserter(all.trials));

@@ -32,6 +32,7 @@ struct PlannerOptions {
   std::vector<std::string> only; ///< providers; empty: all. Reference joins as last resort unless left out
   std::vector<ForcedChoice> force;
   double budgetSeconds = 120;
+  std::vector<std::string> forget; ///< providers whose trials are not kept: they lack their compiler here
   bool deterministic = false; ///< only deterministic candidates of class "f32"
   WorkerOptions worker;
   Log log;

@@ -42,6 +42,7 @@ struct Settings {
 };
 
 Expected<Settings> makeSettings(const CommonOptions &options);
+/// `only` empty: all. Commands that compile load all: the reference folds constants whatever may be chosen from.
 PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only);
 
 /// Prints the message and returns the exit code for it.

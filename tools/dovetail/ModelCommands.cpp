@@ -191,7 +191,7 @@ int runCompile(const ModelOptionsCli &options) {
   auto session = makeSettings(options.common);
   if (!session)
     return fail(session.error());
-  auto plugins = std::make_shared<const PluginSet>(loadPlugins(*session, options.common.only));
+  auto plugins = std::make_shared<const PluginSet>(loadPlugins(*session, {}));
   CompileOptions compile = compileOptions(*session, options.stages);
   for (const auto &[name, array] : *given)
     compile.inputExtents[name] = array.extents;

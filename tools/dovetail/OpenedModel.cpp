@@ -103,7 +103,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
     return session.takeError();
   OpenedModel opened;
   opened.isArtifact = isArtifactFile(path);
-  opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, common.only));
+  opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, {}));
   ModelOptions modelOptions;
   modelOptions.plugins = opened.plugins;
   modelOptions.threads = common.threads;
@@ -127,7 +127,6 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   };
   for (const auto &[name, array] : given)
     options.inputExtents[name] = array.extents;
-  // Truth and fallbacks need the reference whatever is asked for.
   auto compilation = compileModel(path, options, opened.plugins);
   if (!compilation)
     return compilation.takeError();
