@@ -64,7 +64,20 @@ Expected<OpSets> GraphImport::readOpSets(const ImportedSets &imports) {
   return sets;
 }
 
+Status GraphImport::checkOptions() const {
+  for (const auto &[name, value] : options.dims)
+    if (value < 0)
+      return badInput("dimension '{}' cannot be {}", name, value);
+  for (const auto &[name, shape] : options.shapes)
+    for (const Extent &extent : shape)
+      if (extent.staticValue().value_or(0) < 0)
+        return badInput("the shape given for input '{}' has the extent {}", name, extent.text());
+  return Status::success();
+}
+
 Expected<OwningOpRef<ModuleOp>> GraphImport::run() {
+  if (Status status = checkOptions(); !status)
+    return status.takeError();
   const onnx::ModelProto &model = file.model();
   const onnx::GraphProto &graph = model.graph();
   Expected<OpSets> sets = readOpSets(model.opset_import());
@@ -278,7 +291,7 @@ Expected<Values> GraphImport::importNodes(const Nodes &nodes,
 }
 
 Status GraphImport::importNode(const onnx::NodeProto &node, Scope &scope) {
-  constexpr size_t kMostNodes = 4'000'000;
+  constexpr size_t kMostNodes = 1'000'000;
   if (++importedNodes > kMostNodes)
     return badInput("the model has more than {} nodes once its functions are expanded", kMostNodes);
   std::string label = scope.prefix + nodeLabel(node);

@@ -55,6 +55,7 @@ private:
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
   using ImportedSets = google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>;
 
+  Status checkOptions() const;
   Expected<OpSets> readOpSets(const ImportedSets &imports);
   Status importInputs(const onnx::GraphProto &graph, Scope &scope);
   Expected<graph::ValueFacts> factsOf(const onnx::ValueInfoProto &input);
