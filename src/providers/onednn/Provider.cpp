@@ -72,6 +72,37 @@ double efficiencyOf(std::string_view algorithm) {
   return has("avx2") ? 0.55 : has("jit") ? 0.5 : 0.3;
 }
 
+/// An algorithm's name without its instruction set, and that set's age: 0 is the oldest, -1 none.
+std::pair<std::string, int> splitIsa(const std::string &algorithm) {
+  static const char *const ladder[] = {":sse41", ":avx", ":avx2", ":avx512"};
+  for (int age = 3; age >= 0; --age)
+    if (size_t at = algorithm.find(ladder[age]); at != std::string::npos) {
+      size_t end = algorithm.find(':', at + 1);
+      return {algorithm.substr(0, at) + (end == std::string::npos ? "" : algorithm.substr(end)),
+              age};
+    }
+  return {algorithm, -1};
+}
+
+/// Why an implementation is not worth measuring beside the others; empty where it is. Contractions
+/// for AVX2 sometimes beat those for AVX-512; nothing else for older processors does.
+std::string dominatedBy(const Resolved &resolved, const std::vector<Resolved> &found) {
+  const auto [stem, age] = splitIsa(resolved.algorithm);
+  bool contraction = false;
+  for (const char *family : {"direct", "winograd", "gemm", "matmul", "inner_product", "composed"})
+    contraction |= stem.starts_with(family);
+  for (const Resolved &other : found) {
+    if (resolved.isReference && !other.isReference)
+      return "plain loops, slower than the other implementations";
+    const auto [otherStem, otherAge] = splitIsa(other.algorithm);
+    if (age >= 0 && age < (contraction ? 2 : 3) && otherAge > age && otherStem == stem &&
+        other.inputLayouts == resolved.inputLayouts &&
+        other.outputLayouts == resolved.outputLayouts)
+      return "the same for an older processor than " + other.algorithm;
+  }
+  return {};
+}
+
 dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
                  const dvt_candidate_sink *sink, dvt_error *error) {
   if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
@@ -95,15 +126,12 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   if (found.empty())
     return fail(error, DVT_UNSUPPORTED,
                 "onednn: " + (reason.empty() ? "no layout can be stated" : reason));
-  const bool hasFast =
-      std::any_of(found.begin(), found.end(), [](const Resolved &r) { return !r.isReference; });
   const providers::RoughWork work = providers::roughWork(reader);
   unsigned position = 0; // the library's own order of preference
   for (const Resolved &resolved : found) {
-    if (resolved.isReference && hasFast) {
+    if (std::string why = dominatedBy(resolved, found); !why.empty()) {
       if (sink->refusal)
-        sink->refusal(sink->context, resolved.algorithm.c_str(),
-                      "plain loops, slower than the other implementations");
+        sink->refusal(sink->context, resolved.algorithm.c_str(), why.c_str());
       continue;
     }
     std::vector<const char *> in, out;
