@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole models through the command line, compared with onnxruntime without optimisations.
+
+Each model runs in every mode: the mixed plan, both preferences, own kernels only, the reference only, and from an
+artifact that another process loads. Models with free extents run at three sizes. By default the plans come from
+estimates and few models take part; `--all-models` brings the rest, and measures.
+"""
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import check
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODES = {
+    "mixed": [],
+    "native-first": ["--prefer=native"],
+    "library-first": ["--prefer=library"],
+    "native-only": ["--only=native,reference"],
+    "reference-only": ["--only=reference"],
+}
+
+
+@dataclasses.dataclass
+class Model:
+    name: str
+    input: str = ""  # the one that the sizes are for
+    sizes: list = dataclasses.field(default_factory=lambda: [()])  # empty: as the model says
+    trained: bool = True  # out of a package; else random weights in a skeleton
+    quick: bool = False  # takes part in the default run
+
+
+MODELS = [
+    Model("mtcnn_pnet", "input_1", [(1, 24, 32, 3), (2, 40, 40, 3), (1, 12, 12, 3)], quick=True),
+    Model("mtcnn_rnet", "input_2", [(n, 24, 24, 3) for n in (1, 3, 8)], quick=True),
+    Model("mtcnn_onet", "input_3", [(n, 48, 48, 3) for n in (1, 2, 5)], quick=True),
+    Model("ppocr_cls", "x", [(1, 3, 48, 192), (2, 3, 48, 192), (1, 3, 32, 96)], quick=True),
+    Model("ppocrv4_rec", "x", [(1, 3, 48, 320), (2, 3, 48, 160), (1, 3, 48, 96)]),
+    Model("ppocrv4_det", "x", [(1, 3, 224, 320), (1, 3, 64, 96), (1, 3, 160, 160)]),
+    *(Model(name, trained=False) for name in ("mobilenet_v3_large", "resnet50", "unet_plain_256", "convnext_tiny",
+                                              "vit_b_16", "bert_base_128")),
+]
+SIZED = [pytest.param(model, size, id="-".join([model.name, *("x".join(map(str, s)) for s in [size] if s)]))
+         for model in MODELS for size in model.sizes]
+
+
+@pytest.fixture(scope="session")
+def binary(request) -> pathlib.Path:
+    given = request.config.getoption("--dovetail")
+    path = pathlib.Path(given or pathlib.Path(os.environ.get("DOVETAIL_BUILD_DIR", ROOT / "build"), "bin/dovetail"))
+    assert path.exists(), f"{path} is missing: build first, with scripts/build"
+    return path
+
+
+@pytest.fixture(scope="session")
+def planning(request, tmp_path_factory) -> list[str]:
+    """Arguments of every plan; a cache of its own keeps yesterday's measurements out of today's tests."""
+    select = ["--budget=20"] if request.config.getoption("--all-models") else ["--select=estimate"]
+    return [*select, f"--cache={tmp_path_factory.mktemp('cache')}"]
+
+
+def take_part(request, model: Model, quick: bool = True) -> None:
+    if not request.config.getoption("--all-models") and not (model.quick and quick):
+        pytest.skip("runs with --all-models")
+
+
+_cases = {}
+
+
+def case(model: Model, size: tuple):
+    """Path, inputs, truth and bounds; made once for all modes."""
+    key = model.name, size
+    if key not in _cases:
+        _cases.clear()  # one at a time: some models are large
+        script = ROOT / "models" / ("fetch.py" if model.trained else "materialize.py")
+        done = subprocess.run([sys.executable, script, model.name], stdout=subprocess.PIPE, text=True, check=True)
+        path = pathlib.Path(done.stdout.strip())
+        inputs = check.make_inputs(path, {model.input: size} if size else {})
+        _cases[key] = path, inputs, *check.truth_and_bounds(path, inputs)
+    return _cases[key]
+
+
+def expect_right(truth, bounds, found) -> None:
+    assert set(truth) == set(found)
+    result = check.compare(truth, bounds, found)
+    assert result.right, f"output '{result.output}' differs by {result.error:.3g}, allowed are {result.bound:.3g}"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("model, size", SIZED)
+def test_run(request, binary, planning, model, size, mode):
+    # In the default run the rarer modes see the first size only.
+    take_part(request, model, size == model.sizes[0] or mode == "mixed")
+    path, inputs, truth, bounds = case(model, size)
+    expect_right(truth, bounds, check.run(binary, path, inputs, *planning, *MODES[mode]))
+
+
+@pytest.mark.parametrize("model, size", SIZED)
+def test_artifact(request, binary, planning, tmp_path, model, size):
+    """Compiled for this size in one process, loaded in another."""
+    take_part(request, model, size == model.sizes[0])
+    path, inputs, truth, bounds = case(model, size)
+    artifact, given = tmp_path / "model.dvt", tmp_path / "in.npz"
+    check.np.savez(given, **inputs)
+    done = subprocess.run([binary, "compile", path, "--inputs", given, "-o", artifact, *planning], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    expect_right(truth, bounds, check.run(binary, artifact, inputs))
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if len(model.sizes) > 1], ids=lambda model: model.name)
+def test_artifact_with_free_extents(request, binary, planning, tmp_path, model):
+    """Compiled once without sizes, run at all of them."""
+    take_part(request, model)
+    artifact = tmp_path / "model.dvt"
+    done = subprocess.run([binary, "compile", case(model, model.sizes[0])[0], "-o", artifact, *planning], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for size in model.sizes:
+        _, inputs, truth, bounds = case(model, size)
+        expect_right(truth, bounds, check.run(binary, artifact, inputs))
