@@ -14,7 +14,7 @@
 namespace dovetail::plan {
 namespace {
 
-constexpr double kLastResort = 1e9; // micros that a preference or a missing measurement adds
+constexpr double kLastResort = 1e6; // micros that a preference adds for each op against it; a missing one a tenth
 
 bool isLibrary(const std::string &provider) { return provider != "native" && provider != "reference"; }
 
@@ -83,6 +83,7 @@ struct Planner::State {
   void addViewOptions();
   void addConversions(bool measuredOnly);
   double guessConversion(uint32_t value, uint32_t from, uint32_t to) const;
+  bool dominates(const CoverOption &other, const CoverOption &option) const;
   double bytesOfValue(uint32_t value) const {
     auto count = elementCount(table.values[value].extents).evaluate(representative);
     return static_cast<double>(bytesOf(table.values[value].type, count.value_or(1)));
@@ -260,9 +261,28 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     }
   }
   for (auto &[key, best] : bestOf) {
-    cover.options.push_back(std::move(best.option));
+    bool dominated = std::any_of(bestOf.begin(), bestOf.end(), [&](const auto &other) {
+      return &other.second != &best && dominates(other.second.option, best.option);
+    });
+    if (dominated)
+      continue;
+    cover.options.push_back(best.option);
     optionMeanings.push_back(best.meaning);
   }
+}
+
+/// Whether `other`, with conversions of all that differs, costs no more than `option` of the same region.
+bool Planner::State::dominates(const CoverOption &other, const CoverOption &option) const {
+  double cost = other.cost;
+  auto add = [&](const std::vector<LayoutState> &from, const std::vector<LayoutState> &to) {
+    for (LayoutState a : from)
+      for (LayoutState b : to)
+        if (a.value == b.value && a.layout != b.layout)
+          cost += guessConversion(a.value, a.layout, b.layout);
+  };
+  add(option.needs, other.needs);
+  add(other.gives, option.gives);
+  return cost < option.cost;
 }
 
 void Planner::State::addViewOptions() {
