@@ -281,6 +281,25 @@ TEST_F(OneDnn, Normalisations) {
   check("problem(%0: f32[40,33]) %1: f32[40,33] = log_softmax@13(%0) {axis=1} return(%1)");
 }
 
+TEST_F(OneDnn, TransposesBecomeLayouts) {
+  auto found = check(
+      "problem(%0: f32[2,24,5,6], %1: const f32[24], %2: const f32[24]) %3: f32[2,5,6,24] = "
+      "transpose@13(%0) {perm=[0,2,3,1]}; %4: f32[2,5,6,24] = layer_normalization@17(%3, %1, %2) "
+      "{axis=-1, epsilon=1e-06} return(%4)");
+  for (const CheckedCandidate &candidate : found) {
+    EXPECT_EQ(candidate.inputLayouts[0], "acdb") << "rows are dense in channels-last images";
+    EXPECT_EQ(candidate.outputLayouts[0], "");
+  }
+  std::set<std::string> inputs;
+  for (const CheckedCandidate &candidate :
+       check("problem(%0: f32[1,9,9,16], %1: const f32[32,16,3,3]) %2: f32[1,16,9,9] = "
+             "transpose@13(%0) "
+             "{perm=[0,3,1,2]}; %3: f32[1,32,9,9] = conv@11(%2, %1) {" +
+             std::string(k3x3) + "} return(%3)"))
+    inputs.insert(candidate.inputLayouts[0]);
+  EXPECT_TRUE(inputs.count("")) << "a row-major image with channels last needs no copy";
+}
+
 TEST_F(OneDnn, Reductions) {
   for (const char *op :
        {"reduce_mean@18", "reduce_max@18", "reduce_min@18", "reduce_l2@18", "reduce_l1@18"})

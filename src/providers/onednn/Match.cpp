@@ -177,6 +177,9 @@ private:
       return true;
     if (problem.uses(current) != 1)
       return refuse("the result before " + std::string(op.name()) + " is used more than once");
+    if (op.name() != "p_relu" && binaryAlgorithm(op.name()) == dnnl_alg_kind_undef &&
+        eltwiseSteps(problem, op, current).empty())
+      return refuse(std::string(op.name()) + " is not among the post-operations of this library");
     if (problem.type(op.output(0)) != DVT_F32)
       return refuse(std::string(op.name()) + ": post-operations are f32 only");
     Dims result = problem.extents(op.output(0));

@@ -21,17 +21,22 @@ bool makeLayerNormalization(Maker &maker) {
     return maker.refuse("layer_normalization: axis is outside the rank");
   if (op.integer("stash_type", 1) != 1)
     return maker.refuse("layer_normalization: statistics in f32 are supported");
+  if (!maker.match.postOps.empty())
+    return maker.refuse("layer_normalization with post-operations is not supported");
   const Dims flat = twoDims(maker.operand(0).dims, static_cast<size_t>(axis));
-  const std::optional<View> source = maker.operand(0).reshaped(flat),
-                            result = maker.match.result.reshaped(flat),
-                            scale = maker.operand(1).reshaped({flat[1]});
+  std::optional<View> source = maker.operand(0).reshaped(flat),
+                      result = maker.match.result.reshaped(flat);
+  if ((!source || !result) && axis == rank - 1) {
+    source = maker.operand(0);
+    result = maker.match.result;
+  }
+  const std::optional<View> scale = maker.operand(1).reshaped({flat[1]});
   const std::optional<View> shift = maker.operand(2).isPresent()
                                         ? maker.operand(2).reshaped({flat[1]})
                                         : std::optional<View>(View());
   if (!source || !result || !scale || !shift)
-    return maker.refuse(
-        "layer_normalization: dense operands, with scale and bias of the normalised extents, are "
-        "supported");
+    return maker.refuse("layer_normalization: dense operands, with scale and bias of the "
+                        "normalised extents, are supported");
   std::vector<Argument> arguments{
       {DNNL_ARG_SRC, *source, -1}, {DNNL_ARG_DST, *result, -1}, {DNNL_ARG_SCALE, *scale, -1}};
   unsigned flags = dnnl_use_scale;
@@ -39,9 +44,13 @@ bool makeLayerNormalization(Maker &maker) {
     arguments.push_back({DNNL_ARG_SHIFT, *shift, -1});
     flags |= dnnl_use_shift;
   }
-  if (!maker.match.postOps.empty())
-    return maker.refuse("layer_normalization with post-operations is not supported");
-  const Desc from = maker.plain(*source), to = maker.plain(*result);
+  // A transposed operand may come in the layout in which its rows are dense.
+  auto rowsDense = [&](const View &view) {
+    return view.isFree()
+               ? Desc::strided(library, dnnl_f32, view.dims, providers::denseStrides(view.dims))
+               : maker.plain(view);
+  };
+  const Desc from = rowsDense(*source), to = rowsDense(*result);
   const Attributes attributes = maker.attributes({}, Style::RowMajor, arguments);
   dnnl_primitive_desc_t made = nullptr;
   dnnl_status_t status = library.layer_normalization_forward_primitive_desc_create(
