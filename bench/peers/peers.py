@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Dovetail beside ONNX Runtime and OpenVINO, in one interleaved run:  peers.py --models NAME[,NAME...]
+
+Every contender keeps a process of its own, so that thread pools do not meet; all are given the same seeded inputs and
+the same number of threads, and compute in f32. The parent asks one at a time, in an order shuffled anew each round, so
+that a busy or throttled machine strikes all alike. Reported are medians, and paired ratios (contender over Dovetail, in
+the same round) with a 95 % bootstrap interval. Dovetail's library-first and native-first plans take part, too. Outputs
+are compared with ONNX Runtime without optimisations; a contender that fails or is wrong is reported as that. Tables go
+to build/bench/peers.md and peers.json.
+"""
+import argparse
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "test/models"))
+import check  # noqa: E402
+
+CONTENDERS = ["dovetail", "dovetail library-first", "dovetail native-first", "onnxruntime", "openvino"]
+# Input extents for models that leave them open.
+SHAPES = {
+    "mtcnn_pnet": {"input_1": (1, 96, 128, 3)}, "mtcnn_rnet": {"input_2": (8, 24, 24, 3)},
+    "mtcnn_onet": {"input_3": (8, 48, 48, 3)}, "ppocr_cls": {"x": (1, 3, 48, 192)},
+    "ppocrv4_rec": {"x": (1, 3, 48, 320)}, "ppocrv4_det": {"x": (1, 3, 320, 320)},
+}
+
+
+class Child:
+    """One contender in its process; None instead of an answer where it failed, `failure` says why."""
+
+    def __init__(self, name: str, arguments: list[str]):
+        self.name, self.failure = name, ""
+        self.process = subprocess.Popen([sys.executable, HERE / "contender.py", *arguments], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.facts = self.read()
+
+    def read(self) -> dict | None:
+        line = self.process.stdout.readline()
+        answer = json.loads(line) if line else {"failure": f"ended with {self.process.wait()}"}
+        if "failure" in answer:
+            self.failure = answer["failure"]
+            self.stop()
+            return None
+        return answer
+
+    def ask(self, **request) -> dict | None:
+        if self.failure:
+            return None
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        return self.read()
+
+    def stop(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def find_model(text: str) -> pathlib.Path:
+    path = pathlib.Path(text)
+    if path.suffix == ".onnx":
+        return path.resolve()
+    made = (ROOT / "models/skeletons" / f"{text}.onnx").exists()
+    script = ROOT / "models" / ("materialize.py" if made else "fetch.py")
+    done = subprocess.run([sys.executable, script, text], stdout=subprocess.PIPE, text=True, check=True)
+    return pathlib.Path(done.stdout.strip())
+
+
+def compile_artifact(options, model: pathlib.Path, inputs: pathlib.Path, artifact: pathlib.Path, prefer: str) -> str:
+    """What went wrong, or nothing."""
+    command = [options.binary, "compile", model, "--inputs", inputs, "--prefer", prefer, "-o", artifact, "--threads",
+               str(options.threads), "--budget", str(options.budget), *options.compile_options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else f"compile: {done.stderr.strip()}"
+
+
+def start(options, name: str, model: pathlib.Path, inputs: pathlib.Path, folder: pathlib.Path) -> Child | str:
+    engine, _, side = name.partition(" ")
+    path = model
+    if engine == "dovetail":
+        path = folder / f"{side or 'chosen'}.dvt"
+        failure = compile_artifact(options, model, inputs, path, side.removesuffix("-first") or "cost")
+        if failure:
+            return failure
+    library = options.binary.parent.parent / "lib/libdovetail.so"
+    child = Child(name, [engine, str(path), str(inputs), str(options.threads), str(library),
+                         str(folder / f"{name}.npz")])
+    return child.failure or child
+
+
+def ratio(ours: np.ndarray, theirs: np.ndarray, rng) -> dict:
+    """Median of the rounds' ratios; above 1 Dovetail is faster."""
+    ratios = theirs / ours
+    medians = np.median(ratios[rng.integers(0, len(ratios), (2000, len(ratios)))], axis=1)
+    low, high = np.percentile(medians, [2.5, 97.5])
+    return {"ratio": float(np.median(ratios)), "low": float(low), "high": float(high)}
+
+
+def race(options, children: list[Child]) -> dict[str, list[float]]:
+    """Medians of each round in milliseconds, by contender."""
+    order, begin = random.Random(options.seed), time.monotonic()
+    times: dict[str, list[float]] = {child.name: [] for child in children}
+    runs = {}
+    for child in children:
+        answer = child.ask(runs=3)  # warm-up; afterwards each turn lasts about as long for everyone
+        runs[child.name] = max(1, min(50, round(0.1 / max(answer["median"], 1e-6)))) if answer else 0
+    for number in range(options.rounds):
+        if number >= 5 and time.monotonic() - begin > options.seconds:
+            break
+        for child in order.sample(children, len(children)):
+            answer = child.ask(runs=runs[child.name])
+            if answer:
+                times[child.name].append(answer["median"] * 1e3)
+    return times
+
+
+def bench(options, name: str) -> list[dict]:
+    model = find_model(name)
+    given = check.make_inputs(model, SHAPES.get(model.stem, {}))
+    truth, bounds = check.truth_and_bounds(model, given)
+    rows = []
+    with tempfile.TemporaryDirectory() as text:
+        folder = pathlib.Path(text)
+        inputs = folder / "inputs.npz"
+        np.savez(inputs, **given)
+        children = []
+        for contender in options.contenders:
+            child = start(options, contender, model, inputs, folder)
+            if isinstance(child, str):
+                rows.append({"model": model.stem, "contender": contender, "failure": child})
+                continue
+            children.append(child)
+        times = race(options, children)
+        ours = np.array(times.get("dovetail", []))
+        for child in children:
+            row = {"model": model.stem, "contender": child.name}
+            rows.append(row)
+            memory = child.ask(memory=True)
+            if child.failure:
+                row["failure"] = child.failure
+                continue
+            with np.load(folder / f"{child.name}.npz") as arrays:
+                found = check.compare(truth, bounds, dict(arrays))
+            row |= {"ms": float(np.median(times[child.name])), "rounds": len(times[child.name]), "error": found.error,
+                    "right": found.right, **memory, **child.facts}
+            if len(ours) == len(times[child.name]) and child.name != "dovetail":
+                row |= ratio(ours, np.array(times[child.name]), np.random.default_rng(options.seed))
+            child.stop()
+    return sorted(rows, key=lambda row: options.contenders.index(row["contender"]))
+
+
+def table(rows: list[dict]) -> str:
+    lines = ["| model | contender | median ms | over Dovetail (95 %) | private memory, peak | weights + arena | result |",
+             "|---|---|---|---|---|---|---|"]
+    mib = lambda row, *keys: f"{sum(row[key] for key in keys) / 2**20:.1f} MiB" if all(k in row for k in keys) else ""
+    for row in rows:
+        if "failure" in row:
+            lines.append(f"| {row['model']} | {row['contender']} | | | | | failed: {row['failure'][:120]} |")
+            continue
+        over = f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})" if "ratio" in row else ""
+        right = "right" if row["right"] else f"WRONG by {row['error']:.2g}"
+        lines.append(f"| {row['model']} | {row['contender']} | {row['ms']:.2f} | {over} | {mib(row, 'private_bytes')} | "
+                     f"{mib(row, 'weight_bytes', 'arena_bytes')} | {right} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=lambda text: text.split(","), default=["ppocr_cls", "mobilenet_v3_large"],
+                        help="names from models/, or ONNX files")
+    parser.add_argument("--contenders", type=lambda text: text.split(","), default=CONTENDERS)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=40, help="at most")
+    parser.add_argument("--seconds", type=float, default=30, help="for the rounds of one model; five are always made")
+    parser.add_argument("--seed", type=int, default=0, help="of the order in the rounds")
+    parser.add_argument("--budget", type=float, default=120, help="seconds of measuring while Dovetail compiles")
+    parser.add_argument("--compile-options", type=str.split, default=[], help="more for 'dovetail compile'")
+    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/bin/dovetail", help="the dovetail command")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/bench")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for model in options.models:
+        rows += bench(options, model)
+        print(table(rows), flush=True)
+        (options.out / "peers.md").write_text(table(rows) + "\n")
+        (options.out / "peers.json").write_text(json.dumps(rows, indent=1))
+    sys.exit(any("failure" in row or not row["right"] for row in rows if row["contender"] == "dovetail"))
+
+
+if __name__ == "__main__":
+    main()
