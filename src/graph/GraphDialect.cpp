@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registers the dialect and gives tensor ops their interfaces: they are free of side effects, except
-// that random ops are never merged.
+// Registers the dialect and gives tensor ops their interfaces: they are free of side effects,
+// except that random ops are never merged.
 #include "graph/GraphDialect.h"
 
 #include <charconv>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dovetail-opt: reads a graph in MLIR's textual form, runs the passes named on the command line and prints the
-// result, as mlir-opt does.
+// dovetail-opt: reads a graph in MLIR's textual form, runs the passes named on the command line and
+// prints the result, as mlir-opt does.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -15,6 +15,5 @@ int main(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   dovetail::graph::registerGraphPasses({});
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Dovetail graph passes\n", registry));
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Dovetail graph passes\n", registry));
 }
