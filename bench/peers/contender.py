@@ -177,7 +177,7 @@ def main(engine, model, inputs, threads, library, outputs) -> None:
         if times:
             answer(median=statistics.median(times))
         else:
-            answer(private_bytes=peak - before, weight_bytes=pathlib.Path(model).stat().st_size)
+            answer(private_bytes=peak - before, file_bytes=pathlib.Path(model).stat().st_size)
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ def bench(options, name: str) -> list[dict]:
 
 
 def table(rows: list[dict]) -> str:
-    lines = ["| model | contender | median ms | over Dovetail (95 %) | private memory, peak | weights + arena | result |",
+    lines = ["| model | contender | median ms | over Dovetail (95 %) | private memory | artifact + arena | result |",
              "|---|---|---|---|---|---|---|"]
     mib = lambda row, *keys: f"{sum(row[key] for key in keys) / 2**20:.1f} MiB" if all(k in row for k in keys) else ""
     for row in rows:
@@ -167,7 +167,7 @@ def table(rows: list[dict]) -> str:
         over = f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})" if "ratio" in row else ""
         right = "right" if row["right"] else f"WRONG by {row['error']:.2g}"
         lines.append(f"| {row['model']} | {row['contender']} | {row['ms']:.2f} | {over} | {mib(row, 'private_bytes')} | "
-                     f"{mib(row, 'weight_bytes', 'arena_bytes')} | {right} |")
+                     f"{mib(row, 'file_bytes', 'arena_bytes')} | {right} |")
     return "\n".join(lines)
 
 
