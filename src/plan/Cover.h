@@ -54,7 +54,8 @@ struct CoverSolution {
 };
 
 struct CoverLimits {
-  int64_t maxNodes = 500; ///< of branch and bound, per solve
+  int64_t maxNodes = 500;  ///< of branch and bound, per solve
+  double relativeGap = 1e-7; ///< distance from the bound that is good enough
 };
 
 /// Internal error when no cover exists (some required value has no producer).

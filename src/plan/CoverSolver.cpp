@@ -81,7 +81,7 @@ public:
     Highs_setStringOptionValue(highs.get(), "parallel", "off");
     Highs_setIntOptionValue(highs.get(), "random_seed", 1);
     Highs_setIntOptionValue(highs.get(), "mip_max_nodes", static_cast<HighsInt>(limits.maxNodes));
-    Highs_setDoubleOptionValue(highs.get(), "mip_rel_gap", 1e-7);
+    Highs_setDoubleOptionValue(highs.get(), "mip_rel_gap", limits.relativeGap);
     Highs_setDoubleOptionValue(highs.get(), "mip_abs_gap", 0.05);
     HighsInt columns = static_cast<HighsInt>(optionCount + problem.conversions.size());
     std::vector<double> costs, lower(columns, 0), upper(columns, 1);

@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 
+#include "graph/Attributes.h"
 #include "graph/ConstantData.h"
 #include "graph/GraphDialect.h"
 #include "graph/OpRegistry.h"
@@ -124,29 +125,6 @@ private:
     return Status::success();
   }
 
-  Expected<AttributeMap> attributesOf(mlir::DictionaryAttr dictionary, llvm::StringRef node) {
-    AttributeMap map;
-    for (mlir::NamedAttribute attribute : dictionary) {
-      llvm::StringRef name = attribute.getName().strref();
-      mlir::Attribute value = attribute.getValue();
-      if (name.starts_with("dvt."))
-        continue;
-      if (auto integer = mlir::dyn_cast<mlir::IntegerAttr>(value))
-        map[name.str()] = integer.getInt();
-      else if (auto real = mlir::dyn_cast<mlir::FloatAttr>(value))
-        map[name.str()] = real.getValueAsDouble();
-      else if (auto text = mlir::dyn_cast<mlir::StringAttr>(value))
-        map[name.str()] = text.str();
-      else if (auto integers = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(value))
-        map[name.str()] = std::vector<int64_t>(integers.asArrayRef().begin(), integers.asArrayRef().end());
-      else if (auto reals = mlir::dyn_cast<mlir::DenseF32ArrayAttr>(value))
-        map[name.str()] = std::vector<double>(reals.asArrayRef().begin(), reals.asArrayRef().end());
-      else
-        return badInput("node '{}': its attribute '{}' is of a kind that kernels cannot take", node.str(), name.str());
-    }
-    return map;
-  }
-
   template <typename Entry> void connect(Entry &entry, mlir::Operation &op) {
     for (mlir::Value operand : op.getOperands())
       entry.inputs.push_back(graph::isAbsent(operand) ? kNoValue : numbers.lookup(operand));
@@ -160,10 +138,7 @@ private:
     entry.version = info.version;
     entry.role = roleOf(info);
     entry.node = graph::nodeName(&op).str();
-    auto attributes = attributesOf(op.getAttrDictionary(), entry.node);
-    if (!attributes)
-      return attributes.takeError();
-    entry.attributes = std::move(*attributes);
+    entry.attributes = graph::plainAttributes(op.getAttrDictionary());
     connect(entry, op);
     for (mlir::Value result : op.getResults()) {
       uint32_t number = declare(result);
@@ -184,10 +159,8 @@ private:
     entry.role = info ? roleOf(*info) : OpRole::Other;
     entry.node = graph::nodeName(op).str();
     mlir::DictionaryAttr dictionary = op.getOpAttributes();
-    auto attributes = attributesOf(dictionary ? dictionary : mlir::DictionaryAttr::get(op.getContext()), entry.node);
-    if (!attributes)
-      return attributes.takeError();
-    entry.attributes = std::move(*attributes);
+    if (dictionary)
+      entry.attributes = graph::plainAttributes(dictionary);
     connect(entry, *op);
     mlir::Block &body = op.getBody().front();
     for (auto [argument, operand] : llvm::zip(body.getArguments(), op.getOperands()))
