@@ -3,6 +3,7 @@
 // Emits convolutions as scheduled. A task computes a chunk of output pixels for some panels of output channels; where
 // windows leave the image, or the image's layout does not suit, it copies the chunk's part of the image into a patch
 // first.
+#include "codegen/contraction/DepthwiseEmission.h"
 #include "codegen/contraction/PatchEmission.h"
 #include "codegen/contraction/TileEmission.h"
 
@@ -177,7 +178,8 @@ private:
       nest.rightOffset = e.index(firstBlock * window * sizes.channelBlock * width);
       nest.loops.push_back({e.index(blocks), l.block, e.index(blockElements)});
       nest.loops.push_back({e.index(y.size), e.mul(l.row, y.dilation), e.index(x.size * channels * width)});
-      bool joined = x.dilation == 1 && Emitter::constantIndex(l.pixel) == channels;
+      bool joined = x.dilation == 1 && Emitter::constantIndex(l.pixel) == channels &&
+                    Emitter::constantIndex(l.channel) == 1;
       if (joined) {
         nest.loops.push_back({e.index(x.size * channels), l.channel, e.index(width)});
       } else {
@@ -286,21 +288,7 @@ private:
     });
   }
 
-  TileFinish::Layouts layouts(int column) const {
-    TileFinish::Layouts layouts;
-    layouts.leaves = *conv.fusion.leafAccesses(e.problem, schedule.inputLayouts);
-    for (uint32_t i = 0; i < e.problem.problem().output_count; ++i)
-      layouts.outputs.push_back(*denseAccess(e.problem.value(e.problem.problem().outputs[i]),
-                                             *Layout::parse(schedule.outputLayouts[i])));
-    if (conv.bias) {
-      Addend bias{*conv.bias, {}, 1};
-      bias.access.strides.assign(conv.fusion.extents.size(), Product(0));
-      bias.access.strides[1] = 1;
-      layouts.addend = std::move(bias);
-    }
-    layouts.column = column;
-    return layouts;
-  }
+  TileFinish::Layouts layouts(int column) const { return convolutionFinish(e, conv, schedule, column); }
 
   Emitter &e;
   const Convolution &conv;
@@ -313,6 +301,22 @@ private:
 };
 
 } // namespace
+
+TileFinish::Layouts convolutionFinish(Emitter &e, const Convolution &conv, const Schedule &schedule, int column) {
+  TileFinish::Layouts layouts;
+  layouts.leaves = *conv.fusion.leafAccesses(e.problem, schedule.inputLayouts);
+  for (uint32_t i = 0; i < e.problem.problem().output_count; ++i)
+    layouts.outputs.push_back(*denseAccess(e.problem.value(e.problem.problem().outputs[i]),
+                                           *Layout::parse(schedule.outputLayouts[i])));
+  if (conv.bias) {
+    Addend bias{*conv.bias, {}, 1};
+    bias.access.strides.assign(conv.fusion.extents.size(), Product(0));
+    bias.access.strides[1] = 1;
+    layouts.addend = std::move(bias);
+  }
+  layouts.column = column;
+  return layouts;
+}
 
 Status emitConvolutionKernel(const ProblemReader &problem, const Machine &, const Schedule &schedule,
                              KernelModule &module) {

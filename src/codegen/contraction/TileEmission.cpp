@@ -63,9 +63,12 @@ private:
 
 } // namespace
 
-Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands, llvm::ArrayRef<TileNest> nests) {
+Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands, llvm::ArrayRef<TileNest> nests,
+                const Values &initial) {
   TileBuilder builder(e, vectors, operands);
-  Values sums(operands.rowOffsets.size() * vectors, e.constant(e.f32Vector(), 0));
+  Values sums = initial;
+  if (sums.empty())
+    sums.assign(operands.rowOffsets.size() * vectors, e.constant(e.f32Vector(), 0));
   for (const TileNest &nest : nests)
     sums = builder.nest(nest, 0, nest.leftOffset ? nest.leftOffset : e.index(0),
                         nest.rightOffset ? nest.rightOffset : e.index(0), sums);

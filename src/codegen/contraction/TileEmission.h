@@ -34,8 +34,9 @@ struct TileOperands {
   Values rightMasks;
 };
 
-/// Sums of rowOffsets.size() x `vectors` outputs, row by row.
-Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands, llvm::ArrayRef<TileNest> nests);
+/// Sums of rowOffsets.size() x `vectors` outputs, row by row, added to `initial` where given.
+Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands, llvm::ArrayRef<TileNest> nests,
+                const Values &initial = {});
 
 /// Where outputs are finished. A place is given by an index for each dimension of the output, that of `column` being the
 /// first of a vector's columns.

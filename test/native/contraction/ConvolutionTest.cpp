@@ -112,6 +112,58 @@ TEST(Convolution, RunTimeExtents) {
                "where H in 1..200, N in 1..4, W in 1..200", options);
 }
 
+TEST(Depthwise, ChannelsAndWindows) {
+  for (int64_t c : {2, 8, 15, 16, 33})
+    for (int64_t k : {1, 3, 5}) {
+      Shape s{.n = 2, .c = c, .h = 9, .w = 20, .k = c, .kh = k, .kw = k, .group = c};
+      s.top = s.left = s.bottom = s.right = k / 2;
+      s.bias = true;
+      checkProblem(s.problem());
+      s.sh = s.sw = 2;
+      checkProblem(s.problem());
+    }
+}
+
+TEST(Depthwise, Columns) {
+  for (int64_t w : {1, 2, 7, 14, 33, 56, 112})
+    for (int64_t stride : {1, 2, 3})
+      checkProblem(Shape{.c = 16, .h = 5, .w = w, .k = 16, .kh = 3, .kw = 3, .group = 16, .sh = stride, .sw = stride,
+                         .top = 1, .left = 1, .bottom = 1, .right = 1}.problem());
+}
+
+TEST(Depthwise, UnevenPadsAndDilations) {
+  checkProblem(Shape{.c = 20, .h = 12, .w = 37, .k = 20, .kh = 3, .kw = 5, .group = 20, .dh = 2, .dw = 3, .top = 3,
+                     .left = 1, .bottom = 0, .right = 9}.problem());
+  checkProblem(Shape{.c = 3, .h = 4, .w = 4, .k = 3, .kh = 3, .kw = 3, .group = 3, .top = 5, .left = 5, .bottom = 5,
+                     .right = 5}.problem());
+  checkProblem(Shape{.c = 17, .h = 7, .w = 40, .k = 17, .kh = 7, .kw = 7, .group = 17}.problem());
+}
+
+TEST(Depthwise, Followers) {
+  for (int64_t c : {16, 20}) {
+    Shape s{.n = 2, .c = c, .h = 7, .w = 19, .k = c, .group = c, .top = 1, .left = 1, .bottom = 1, .right = 1,
+            .bias = true};
+    std::string o = s.out();
+    checkProblem(fmt::format("problem({}, %3: {}, %4: f32[2,{},1,1]) {}; %6: {} = hard_swish@14(%5); "
+                             "%7: {} = mul@14(%6, %4); %8: {} = gelu@20(%7) {{approximate=\"none\"}}; "
+                             "%9: {} = add@14(%8, %3) return(%9, %5)",
+                             s.inputs(), o, c, s.op(5), o, o, o, o));
+  }
+}
+
+TEST(Depthwise, RunTimeExtents) {
+  CheckOptions options;
+  options.symbols = {{{"N", 1}, {"H", 1}, {"W", 1}}, {{"N", 2}, {"H", 13}, {"W", 30}}, {{"N", 1}, {"H", 9}, {"W", 97}}};
+  checkProblem("problem(%0: f32[N,20,H,W], %1: const f32[20,1,3,3], %2: f32[N,20,H,W]) %3: f32[N,20,H,W] = "
+               "conv@22(%0, %1) {dilations=[1,1], group=20, kernel_shape=[3,3], pads=[1,1,1,1], strides=[1,1]}; "
+               "%4: f32[N,20,H,W] = add@14(%3, %2) return(%4) where H in 1..200, N in 1..4, W in 1..200", options);
+}
+
+TEST(Depthwise, OneSpatialDimension) {
+  checkProblem("problem(%0: f32[2,20,31], %1: const f32[20,1,5]) %2: f32[2,20,16] = conv@22(%0, %1) "
+               "{dilations=[1], group=20, kernel_shape=[5], pads=[2,2], strides=[2]} return(%2)");
+}
+
 TEST(Convolution, RefusesWhatItCannot) {
   auto refusals = refusalsOf("problem(%0: f32[1,4,5,5,5], %1: const f32[4,4,1,1,1]) %2: f32[1,4,5,5,5] = "
                              "conv@22(%0, %1) {dilations=[1,1,1], group=1, kernel_shape=[1,1,1], pads=[0,0,0,0,0,0], "

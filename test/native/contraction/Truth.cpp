@@ -63,6 +63,8 @@ public:
       convTranspose(op, out);
     else if (op.name == "transpose")
       transpose(op, out);
+    else if (op.name == "attention")
+      attention(op, out);
     else
       elementwise(op, out);
     values[op.outputs[0]] = std::move(out);
@@ -177,6 +179,49 @@ private:
         }
         out.data[offset(o)] += x.at(xi) * w.at(wi);
       });
+    });
+  }
+
+  /// Element (batch, head, position, channel) of an operand of rank 4, or of rank 3 with heads side by side.
+  static double headAt(const Tensor &t, int64_t size, int64_t b, int64_t h, int64_t l, int64_t d) {
+    return t.extents.size() == 4 ? t.at({b, h, l, d}) : t.at({b, l, h * size + d});
+  }
+
+  void attention(const ProblemOp &op, Tensor &out) {
+    const Tensor &q = in(op, 0), &k = in(op, 1), &v = in(op, 2);
+    bool packed = q.extents.size() == 3;
+    int64_t heads = packed ? integer(op, "q_num_heads", 0) : q.extents[1];
+    int64_t keyHeads = packed ? integer(op, "kv_num_heads", 0) : k.extents[1];
+    int64_t size = packed ? q.extents[2] / heads : q.extents[3], keys = k.extents[packed ? 1 : 2];
+    int64_t valueSize = packed ? v.extents[2] / keyHeads : v.extents[3];
+    double scale = real(op, "scale", 1 / std::sqrt(double(size)));
+    bool causal = integer(op, "is_causal", 0);
+    bool isBoolean = has(op, 3) && problem.values[op.inputs[3]].type == DVT_BOOL;
+    forEach(out.extents, [&](const Index &o) {
+      int64_t b = o[0], h = packed ? o[2] / valueSize : o[1], i = packed ? o[1] : o[2];
+      int64_t d = packed ? o[2] % valueSize : o[3];
+      std::vector<double> scores;
+      double largest = -INFINITY, sum = 0, result = 0;
+      for (int64_t j = 0; j < keys; ++j) {
+        double score = 0;
+        for (int64_t c = 0; c < size; ++c)
+          score += headAt(q, size, b, h, i, c) * headAt(k, size, b, h / (heads / keyHeads), j, c);
+        score *= scale;
+        if (has(op, 3)) {
+          double mask = in(op, 3).at({b, h, i, j});
+          score = isBoolean ? (mask != 0 ? score : -INFINITY) : score + mask;
+        }
+        if (causal && j > i)
+          score = -INFINITY;
+        scores.push_back(score);
+        largest = std::max(largest, score);
+      }
+      for (int64_t j = 0; j < keys && largest > -INFINITY; ++j) {
+        double weight = std::exp(scores[size_t(j)] - largest);
+        sum += weight;
+        result += weight * headAt(v, valueSize, b, h / (heads / keyHeads), j, d);
+      }
+      out.data.push_back(sum > 0 ? result / sum : 0);
     });
   }
 

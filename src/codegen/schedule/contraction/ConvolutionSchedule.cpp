@@ -66,6 +66,9 @@ private:
     int64_t vectors = (conv.outPerGroup + machine.isa.f32Lanes - 1) / machine.isa.f32Lanes;
     // Every number of columns that a tile can have gets code of its own where it is not known.
     int64_t most = knownColumns ? 28 : 8;
+    if (plan.direct && plan.in == ImageLayout::ChannelsLast)
+      most = std::min<int64_t>(
+          most, rowsWithoutConflict(conv.groups * conv.inPerGroup * conv.columns.stride));
     for (unsigned v = 1; v <= 4 && v <= vectors; ++v)
       for (unsigned r = 1; r <= std::min(most, seen.columns); ++r) {
         if (!fitsRegisters(machine.isa, {r, v}))
@@ -77,7 +80,7 @@ private:
       }
     if (knownColumns && !plan.flat && plan.out != ImageLayout::Plain && isStaticExtent(conv.outRows))
       for (unsigned v = 1; v <= 4 && v <= vectors; ++v)
-        for (int64_t rows = 2; rows <= seen.rows && rows * seen.columns <= 28; ++rows)
+        for (int64_t rows = 2; rows <= seen.rows && rows * seen.columns <= most; ++rows)
           if (fitsRegisters(machine.isa, {unsigned(rows * seen.columns), v}))
             choices.push_back({{unsigned(rows * seen.columns), v}, rows});
     return choices;

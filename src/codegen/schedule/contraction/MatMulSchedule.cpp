@@ -22,10 +22,10 @@ Sizes typicalSizes(const MatMul &m) {
           int64_t(Product::of(m.depth).typical())};
 }
 
-/// Rows of the left side that lie a multiple of 4 KiB apart share few cache sets.
 unsigned rowLimit(const MatMul &m) {
-  bool conflicts = m.left.row.isStatic() && m.left.row.constant % 1024 == 0 && m.left.depth.is(1);
-  return conflicts ? 8 : 28;
+  if (!m.left.row.isStatic() || !m.left.depth.is(1))
+    return 28;
+  return std::min(28u, rowsWithoutConflict(m.left.row.constant));
 }
 
 /// Enough tasks for all threads to end at about the same time, in blocks of whole tiles.

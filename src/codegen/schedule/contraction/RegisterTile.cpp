@@ -4,6 +4,7 @@
 #include "codegen/schedule/contraction/RegisterTile.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace dovetail::codegen {
 
@@ -31,6 +32,13 @@ double tiledCycles(const Isa &isa, RegisterTile tile, int64_t rows, int64_t vect
     return double(rows / tile.rows) * tileCost(tile.rows, v) + tileCost(rows % tile.rows, v);
   };
   return double(vectors / tile.vectors) * panelCost(tile.vectors) + panelCost(vectors % tile.vectors);
+}
+
+unsigned rowsWithoutConflict(int64_t stride) {
+  // Sets repeat every 4 KiB in all first-level caches of 64 sets; 8 ways, one left for the other operand.
+  constexpr int64_t kPeriod = 1024, kWays = 7;
+  int64_t places = kPeriod / std::gcd(std::max<int64_t>(1, stride), kPeriod);
+  return unsigned(std::min<int64_t>(64, places * kWays));
 }
 
 std::vector<RegisterTile> rankTiles(const Isa &isa, int64_t rows, int64_t vectors, double steps, double finish,

@@ -25,6 +25,9 @@ double stepCycles(const Isa &isa, RegisterTile tile);
 /// the ends. `finish` is the cost in cycles of finishing one vector of outputs.
 double tiledCycles(const Isa &isa, RegisterTile tile, int64_t rows, int64_t vectors, double steps, double finish);
 
+/// Rows that lie `stride` elements apart without crowding the same sets of the first-level cache.
+unsigned rowsWithoutConflict(int64_t stride);
+
 /// Tiles for that, fastest first; at most `maxRows` rows.
 std::vector<RegisterTile> rankTiles(const Isa &isa, int64_t rows, int64_t vectors, double steps, double finish,
                                     unsigned maxRows);

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Emits depthwise convolutions of plain images: output columns run along vectors, weights are broadcast. Vectors whose
+// windows all lie inside the image are loaded whole; the others, at both ends of a row, with masks.
+#include "codegen/contraction/DepthwiseEmission.h"
+
+namespace dovetail::codegen {
+namespace {
+
+class PlainDepthwiseEmitter {
+public:
+  PlainDepthwiseEmitter(Emitter &e, const Convolution &conv, const DepthwisePlan &plan, const Schedule &schedule)
+      : e(e), conv(conv), plan(plan), lanes(e.lanes()),
+        finish(e, conv.fusion, convolutionFinish(e, conv, schedule, int(conv.columnDimension()))) {
+    outRows = e.extentOf(conv.outRows);
+    outColumns = e.extentOf(conv.outColumns);
+    inRows = e.extentOf(conv.inRows);
+    inColumns = e.extentOf(conv.inColumns);
+    chunks = e.ceilDiv(outRows, plan.chunkRows);
+  }
+
+  Value taskCount() { return e.mul(e.mul(e.extentOf(conv.batch), conv.groups), chunks); }
+
+  void tasks(Value begin, Value end) {
+    e.loop(begin, end, 1, [&](Value task) {
+      Value chunk = e.rem(task, chunks), plane = e.div(task, chunks);
+      channel = e.rem(plane, conv.groups);
+      image = e.div(plane, conv.groups);
+      source = e.advance(e.pointerOf(conv.input), e.mul(plane, e.mul(inRows, inColumns)), 4);
+      weights = e.advance(e.pointerOf(conv.weight), e.mul(channel, conv.rows.size * conv.columns.size), 4);
+      Value first = e.mul(chunk, plan.chunkRows);
+      e.loop(first, e.minimum(e.add(first, plan.chunkRows), outRows), 1, [&](Value row) { this->row(row); });
+    });
+  }
+
+private:
+  void row(Value row) {
+    const Convolution::Window &x = conv.columns;
+    int64_t step = plan.tile * lanes;
+    // Whole vectors whose windows are all inside start from here...
+    int64_t firstInner = (x.padBegin + x.stride - 1) / x.stride;
+    Value first = e.minimum(e.index((firstInner + lanes - 1) / lanes * lanes), outColumns);
+    // ... and end here. A strided vector is read up to the last element of its last stride.
+    int64_t past = x.reach() + x.stride - 1;
+    Value room = e.add(inColumns, x.padBegin - past);
+    Value last = e.add(e.div(e.maximum(room, 0), x.stride), 1);
+    last = e.maximum(e.minimum(e.select(e.lt(room, e.index(0)), e.index(0), last), outColumns), first);
+    Value whole = e.add(first, e.mul(e.div(e.sub(last, first), step), step));
+    auto masked = [&](Value column) { tile(row, column, 1, true); };
+    e.loop(e.index(0), first, lanes, masked);
+    e.loop(first, whole, step, [&](Value column) { tile(row, column, plan.tile, false); });
+    e.loop(whole, outColumns, lanes, masked);
+  }
+
+  void tile(Value row, Value column, int64_t vectors, bool masked) {
+    const Convolution::Window &y = conv.rows, &x = conv.columns;
+    Value top = e.sub(e.mul(row, y.stride), y.padBegin);
+    Value start = e.sub(e.mul(column, x.stride), x.padBegin);
+    Value from = e.minimum(e.ceilDiv(e.maximum(e.sub(e.index(0), top), 0), y.dilation), y.size);
+    Value to = e.minimum(e.ceilDiv(e.maximum(e.sub(inRows, top), 0), y.dilation), y.size);
+    Values sums(size_t(vectors), e.constant(e.f32Vector(), 0));
+    sums = e.loop(from, to, 1, sums, [&](Value windowRow, ValueRange carried) {
+      Values next(carried);
+      Value line = e.mul(e.add(top, e.mul(windowRow, y.dilation)), inColumns);
+      for (int64_t tap = 0; tap < x.size; ++tap) {
+        Value weight = e.loadSplat(DVT_F32, weights, e.add(e.mul(windowRow, x.size), tap), unsigned(lanes));
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value imageColumn = e.add(start, v * lanes * x.stride + tap * x.dilation);
+          next[size_t(v)] = e.fma(loadColumns(line, imageColumn, masked), weight, next[size_t(v)]);
+        }
+      }
+      return next;
+    });
+    Values masks;
+    for (int64_t v = 0; v < vectors; ++v)
+      masks.push_back(masked ? e.tailMask(e.sub(e.sub(outColumns, column), v * lanes)) : Value());
+    Values index(conv.fusion.extents.size());
+    index[0] = image;
+    index[1] = channel;
+    if (conv.rowDimension() >= 0)
+      index[unsigned(conv.rowDimension())] = row;
+    index[conv.columnDimension()] = column;
+    finish.emit(index, sums, masks);
+  }
+
+  /// Columns imageColumn, imageColumn + stride, ... of a line; those outside the image are zero where masked.
+  Value loadColumns(Value line, Value imageColumn, bool masked) {
+    int64_t stride = conv.columns.stride;
+    if (stride == 2 && !masked) {
+      llvm::SmallVector<int64_t> even;
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        even.push_back(2 * lane);
+      Value low = e.loadVector(DVT_F32, source, e.add(line, imageColumn), unsigned(lanes));
+      Value high = e.loadVector(DVT_F32, source, e.add(line, e.add(imageColumn, lanes)), unsigned(lanes));
+      return e.shuffle(low, high, even);
+    }
+    if (stride == 1 && !masked)
+      return e.loadVector(DVT_F32, source, e.add(line, imageColumn), unsigned(lanes));
+    Value steps = e.mul(e.iota(unsigned(lanes), e.i64Type()), e.splat(e.index(stride), unsigned(lanes)));
+    Value columns = e.add(steps, imageColumn), mask;
+    if (masked)
+      mask = e.bitAnd(e.ge(columns, e.splat(e.index(0), unsigned(lanes))),
+                      e.lt(columns, e.splat(inColumns, unsigned(lanes))));
+    if (stride == 1)
+      return e.loadVector(DVT_F32, source, e.add(line, imageColumn), unsigned(lanes), mask);
+    return e.gather(DVT_F32, source, e.add(columns, line), mask);
+  }
+
+  Emitter &e;
+  const Convolution &conv;
+  const DepthwisePlan &plan;
+  int64_t lanes;
+  TileFinish finish;
+  Value outRows, outColumns, inRows, inColumns, chunks;
+  Value image, channel, source, weights; ///< of the current task
+};
+
+} // namespace
+
+Status emitPlainDepthwise(const Convolution &conv, const DepthwisePlan &plan, const Schedule &schedule,
+                          KernelModule &module) {
+  module.addPhase([&](Emitter &e) { return PlainDepthwiseEmitter(e, conv, plan, schedule).taskCount(); },
+                  [&](Emitter &e, Value begin, Value end) {
+                    PlainDepthwiseEmitter(e, conv, plan, schedule).tasks(begin, end);
+                  });
+  return Status::success();
+}
+
+} // namespace dovetail::codegen
