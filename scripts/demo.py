@@ -101,18 +101,21 @@ class Dovetail:
 
 
 def show_plan(report: dict) -> None:
-    """Ten lines: who computes how much of the model, and the dearest steps."""
-    shares = collections.defaultdict(lambda: [0, 0.0])
+    """Ten lines: who computes how much of the model, and the dearest kernels."""
+    shares, kernels = (collections.defaultdict(lambda: [0, 0, 0.0]) for _ in range(2))
     for step in report["steps"]:
-        share = shares["layout conversions" if step.get("conversion") else step["kernel"].split(":")[0]]
-        share[0] += 1
-        share[1] += max(step.get("micros", 0), 0)
-    total = sum(micros for _, micros in shares.values()) or 1
-    for who, (count, micros) in sorted(shares.items(), key=lambda item: -item[1][1])[:4]:
-        print(f"  {count:4} steps  {100 * micros / total:5.1f} % of the time  {who}")
-    dearest = sorted(report["steps"], key=lambda step: -step.get("micros", 0))
-    for step in dearest[:10 - min(len(shares), 4)]:
-        print(f"  {step.get('micros', 0):8.0f} us  {step['kernel']:44}  {step.get('ops') or step['nodes']:.50}")
+        who = "layout conversions" if step.get("conversion") else step["kernel"].split(":")[0]
+        for entry in (shares[who], kernels[step["kernel"], step.get("ops", "")]):
+            entry[0] += 1
+            entry[1] += step.get("micros", -1) < 0
+            entry[2] += max(step.get("micros", -1), 0)
+    total = sum(micros for _, _, micros in shares.values()) or 1
+    dearest = lambda table: sorted(table.items(), key=lambda item: -item[1][2])
+    for who, (count, untimed, micros) in dearest(shares)[:5]:
+        print(f"  {count:4} steps  {100 * micros / total:5.1f} % of the time  {who}"
+              + (f" ({untimed} not timed within the budget)" if untimed else ""))
+    for (kernel, ops), (count, _, micros) in dearest(kernels)[:10 - min(len(shares), 5)]:
+        print(f"  {count:4} times {micros:7.0f} us in all  {kernel:44} {ops:.40}")
 
 
 def main() -> None:
