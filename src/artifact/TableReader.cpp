@@ -45,10 +45,12 @@ Status readExtents(const fb::Vector<fb::Offset<fb::String>> *values, std::vector
   return Status::success();
 }
 
-KernelChoice readChoice(const table::Choice *choice) {
-  KernelChoice out;
+/// Numbers that no enumerator has become DVT_UNDEFINED, which checkPlan refuses.
+dvt_type readType(uint32_t number) { return number <= DVT_I4 ? dvt_type(number) : DVT_UNDEFINED; }
+
+Status readChoice(const table::Choice *choice, KernelChoice &out) {
   if (!choice)
-    return out;
+    return Status::success();
   out.providerVersion = text(choice->provider_version());
   out.kernel = choice->kernel();
   if (const table::Candidate *c = choice->candidate()) {
@@ -59,6 +61,8 @@ KernelChoice readChoice(const table::Choice *choice) {
     to.outputLayouts = texts(c->output_layouts());
     to.workspaceBytes = c->workspace_bytes();
     to.packedBytes = c->packed_bytes();
+    if (c->packing() > DVT_PACKING_AT_LOAD || c->threading() > DVT_THREADING_OPENMP)
+      return badInput("unknown packing or threading of {}", to.algorithm);
     to.packing = dvt_packing(c->packing());
     to.threading = dvt_threading(c->threading());
     to.numerics = text(c->numerics());
@@ -70,13 +74,13 @@ KernelChoice readChoice(const table::Choice *choice) {
     to.scratchBytes = c->scratch_bytes();
     to.codeBytes = c->code_bytes();
   }
-  return out;
+  return Status::success();
 }
 
 Status readValue(const table::Value &v, PlanBlock &block) {
   PlanValue &to = block.values.emplace_back();
   to.name = text(v.name());
-  to.type = dvt_type(v.type());
+  to.type = readType(v.type());
   to.layout = text(v.layout());
   to.storage = Storage(v.storage());
   to.index = v.index();
@@ -92,9 +96,11 @@ Status readStep(const table::Step &s, PlanBlock &block) {
   to.problem = s.problem();
   to.inputs = numbers(s.inputs());
   to.outputs = numbers(s.outputs());
-  to.choice = readChoice(s.choice());
+  if (Status status = readChoice(s.choice(), to.choice); !status)
+    return status;
   if (s.fallback())
-    to.fallback = readChoice(s.fallback());
+    if (Status status = readChoice(s.fallback(), to.fallback.emplace()); !status)
+      return status;
   to.lateProviders = texts(s.late_providers());
   to.workspaceOffset = s.workspace_offset();
   to.workspaceBytes = s.workspace_bytes();
@@ -130,7 +136,7 @@ Target readTarget(const table::Target *t) {
 Status readConstant(const table::Constant &c, Plan &plan, std::vector<StoredBytes> &stored) {
   PlanConstant &to = plan.constants.emplace_back();
   to.name = text(c.name());
-  to.type = dvt_type(c.type());
+  to.type = readType(c.type());
   to.extents = numbers(c.extents());
   to.bytes = c.bytes();
   StoredBytes &place = stored.emplace_back();

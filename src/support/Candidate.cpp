@@ -73,10 +73,12 @@ std::optional<std::string> findNonsense(const dvt_candidate &from, const dvt_pro
     return "the candidate's algorithm has no name of up to 200 printable characters";
   if (!candidate.numerics || !isPlainText(candidate.numerics, 60))
     return "the candidate states no class of numerics";
-  if (unsigned(candidate.packing) > DVT_PACKING_AT_LOAD ||
-      unsigned(candidate.threading) > DVT_THREADING_OPENMP)
-    return fmt::format("packing {} or threading {} is unknown", int(candidate.packing),
-                       int(candidate.threading));
+  unsigned packing, threading; // as numbers: the other side may have written any
+  static_assert(sizeof(packing) == sizeof(candidate.packing));
+  std::memcpy(&packing, &candidate.packing, sizeof(packing));
+  std::memcpy(&threading, &candidate.threading, sizeof(threading));
+  if (packing > DVT_PACKING_AT_LOAD || threading > DVT_THREADING_OPENMP)
+    return fmt::format("packing {} or threading {} is unknown", packing, threading);
   if (std::string why = checkLayouts("input", candidate.input_layouts, problem.input_count,
                                      problem.inputs, problem);
       !why.empty())
