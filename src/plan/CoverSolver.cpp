@@ -80,6 +80,7 @@ public:
     Highs_setIntOptionValue(highs.get(), "threads", 1);
     Highs_setStringOptionValue(highs.get(), "parallel", "off");
     Highs_setIntOptionValue(highs.get(), "random_seed", 1);
+    Highs_setIntOptionValue(highs.get(), "mip_max_start_nodes", 1);
     Highs_setIntOptionValue(highs.get(), "mip_max_nodes", static_cast<HighsInt>(limits.maxNodes));
     Highs_setDoubleOptionValue(highs.get(), "mip_rel_gap", limits.relativeGap);
     Highs_setDoubleOptionValue(highs.get(), "mip_abs_gap", 0.05);

@@ -400,7 +400,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     addConversions(round == kMostRounds);
     auto from = std::chrono::steady_clock::now();
     // Times are measured to a few per cent; proving more than that would be for show.
-    auto solved = solveCover(cover, {.maxNodes = 60, .relativeGap = 0.005});
+    auto solved = solveCover(cover, {.maxNodes = 1, .relativeGap = 0.01});
     if (!solved)
       return solved.takeError();
     options.log(LogLevel::Debug, "cover: {} options, {} conversions: cost {:.1f} us, bound {:.1f} us, {:.2f} s",
