@@ -128,7 +128,8 @@ void Assembler::addFallback(PlanStep &step, uint32_t region, const Trial &trial)
   double bestCost = 0;
   for (const Trial &other : (*chosen.evaluations)[region]->trials) {
     bool own = other.candidate.provider == "native" || other.candidate.provider == "reference";
-    if (!own || !other.usable())
+    bool ready = other.built || other.candidate.provider == "reference";
+    if (!own || !ready || !other.usable())
       continue;
     double cost = costOf(other, problem, target, {});
     bool sameLayouts = other.candidate.inputLayouts == trial.candidate.inputLayouts &&

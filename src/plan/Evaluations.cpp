@@ -62,8 +62,7 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
                        summary(problem), fmt::join(request.providers, ", "), text);
   } else {
     bool withinBudget = budgetLeft();
-    request.measure &= withinBudget;
-    request.check &= withinBudget || options.select == Select::Estimate;
+    request.build = withinBudget && options.select != Select::Estimate;
     auto fresh = worker.evaluate(problem, request);
     if (!fresh)
       return fresh.takeError();
@@ -76,7 +75,7 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
         if (refusal.first == provider)
           part.refusals.push_back(refusal);
       bool kept = std::find(options.forget.begin(), options.forget.end(), provider) == options.forget.end();
-      if (withinBudget && kept)
+      if (request.build && kept)
         cache.store(keyFor(provider, providers[provider]), part);
     }
     std::move(fresh->trials.begin(), fresh->trials.end(), std::back_inserter(all.trials));
@@ -85,6 +84,37 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
   for (const Trial &trial : all.trials)
     failures += !trial.usable();
   return &evaluations.emplace(std::move(text), std::move(all)).first->second;
+}
+
+Status Evaluations::build(const Problem &problem, const Trial &trial, const SymbolValues &representative) {
+  auto found = evaluations.find(problem.text());
+  if (found == evaluations.end() || trial.built)
+    return Status::success();
+  EvaluationOptions request;
+  request.providers = {trial.candidate.provider};
+  request.algorithms = {trial.candidate.label()};
+  request.measure = false;
+  request.representative = representative;
+  auto fresh = worker.evaluate(problem, request);
+  if (!fresh)
+    return fresh.takeError();
+  for (Trial &known : found->second.trials) {
+    if (&known != &trial)
+      continue;
+    known.built = true;
+    known.outcome = TrialOutcome::BuildFailed;
+    known.detail = "not proposed again";
+    for (Trial &made : fresh->trials)
+      if (made.candidate.label() == known.candidate.label()) {
+        known.outcome = made.outcome;
+        known.detail = made.detail;
+        known.kernel = std::move(made.kernel);
+        known.maxError = made.maxError;
+        break;
+      }
+    failures += !known.usable();
+  }
+  return Status::success();
 }
 
 } // namespace dovetail::plan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Trials of problems by their text: from the cache where every provider's are known, else from the worker. Within a
-// budget; beyond it problems are still built and checked, but no longer timed.
+// budget; beyond it, and where plans are made by estimates, candidates are only proposed, and built once chosen.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,9 @@ public:
               const PlannerOptions &options, uint64_t footprintBytes);
 
   /// Trials of the problem, evaluated now if need be. `representative` gives its symbols values for timing.
-  /// `libraries` false leaves library providers out.
   Expected<const Evaluation *> of(const Problem &problem, const SymbolValues &representative);
+  /// Builds, and checks, a trial that was only proposed; what became of it stands in the trial afterwards.
+  Status build(const Problem &problem, const Trial &trial, const SymbolValues &representative);
   const Evaluation *known(const std::string &text) const;
   bool budgetLeft() const;
 

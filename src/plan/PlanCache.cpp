@@ -14,7 +14,7 @@ namespace dovetail::plan {
 namespace {
 
 // Raised whenever stored trials would be misread or were measured in another way.
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 
 constexpr const char *kSchema = R"(
 CREATE TABLE IF NOT EXISTS evaluations(
@@ -98,8 +98,11 @@ Expected<std::unique_ptr<PlanCache>> PlanCache::open(const std::string &folder, 
                           nullptr, nullptr, nullptr);
     }
     if (code == SQLITE_OK) {
-      Statement version(state.database, "PRAGMA user_version");
-      bool known = version.step() == SQLITE_ROW && version.integer(0) == kSchemaVersion;
+      bool known = false;
+      { // An open statement would keep the tables from being dropped.
+        Statement version(state.database, "PRAGMA user_version");
+        known = version.step() == SQLITE_ROW && version.integer(0) == kSchemaVersion;
+      }
       if (!known)
         code = sqlite3_exec(state.database, "DROP TABLE IF EXISTS kernels; DROP TABLE IF EXISTS evaluations;", nullptr,
                             nullptr, nullptr);

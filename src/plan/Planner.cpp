@@ -89,6 +89,7 @@ struct Planner::State {
     return static_cast<double>(bytesOf(table.values[value].type, count.value_or(1)));
   }
   bool measureConversions(const CoverSolution &solution);
+  Expected<bool> buildChosen(const CoverSolution &solution);
   Expected<Plan> choose(Prefer prefer);
 
   // The cover being built by choose().
@@ -202,6 +203,8 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
   if (!evaluation)
     return;
   const RegionProblem &problem = problems[region];
+  bool anyTimed = std::any_of(evaluation->trials.begin(), evaluation->trials.end(),
+                              [](const Trial &trial) { return trial.micros >= 0; });
   struct Best {
     CoverOption option;
     OptionMeaning meaning;
@@ -213,8 +216,10 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     best.option.cost = costOf(shown, problem.problem, target, representative);
     const Candidate &candidate = shown.candidate;
     bool library = isLibrary(candidate.provider);
-    if (candidate.provider == "reference" || (options.select != Select::Estimate && shown.micros < 0 &&
-                                              statistics.complete && !problem.problem.hasSymbols()))
+    // Beside measured times an estimate is taken with caution.
+    if (shown.micros < 0 && options.select != Select::Estimate)
+      best.option.cost *= 3;
+    if (candidate.provider == "reference" || (shown.micros < 0 && anyTimed))
       best.option.cost += kLastResort / 10 * static_cast<double>(regions[region].ops.size());
     for (uint32_t op : regions[region].ops) {
       if (prefer == Prefer::Library && !library && libraryCovers[op])
@@ -371,6 +376,29 @@ bool Planner::State::measureConversions(const CoverSolution &solution) {
   return any;
 }
 
+/// Builds what was chosen on an estimate; true when something of it does not work, so that the answer must be sought
+/// again without it.
+Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
+  bool lost = false;
+  auto build = [&](const Problem &problem, const Trial *trial) {
+    if (!trial || trial->built)
+      return Status::success();
+    Status status = evaluations.build(problem, *trial, representative);
+    lost |= !trial->usable();
+    return status;
+  };
+  for (uint32_t index : solution.options) {
+    const OptionMeaning &meaning = optionMeanings[index];
+    if (meaning.kind == OptionMeaning::Kind::Kernel || meaning.kind == OptionMeaning::Kind::LateBound)
+      if (Status status = build(problems[meaning.region].problem, meaning.trial); !status)
+        return status.takeError();
+  }
+  for (uint32_t index : solution.conversions)
+    if (Status status = build(conversionMeanings[index].problem, conversionMeanings[index].trial); !status)
+      return status.takeError();
+  return lost;
+}
+
 Expected<Plan> Planner::State::choose(Prefer prefer) {
   libraryCovers.assign(table.ops.size(), false);
   nativeCovers.assign(table.ops.size(), false);
@@ -407,7 +435,11 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
                 cover.options.size(), cover.conversions.size(), solved->cost, solved->bound,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
     solution = std::move(*solved);
-    if (!measureConversions(solution))
+    bool measured = measureConversions(solution);
+    auto lost = buildChosen(solution);
+    if (!lost)
+      return lost.takeError();
+    if (!measured && !*lost)
       break;
   }
   ChosenCover chosen{&table,          &regions,          &problems,           &regionEvaluations, &cover,

@@ -4,7 +4,9 @@
 // provider may embed in a kernel is part of the problem's identity and what it may not is handed over at prepare.
 #include <cstring>
 #include <map>
+#include <set>
 
+#include "graph/OpRegistry.h"
 #include "plan/Regions.h"
 
 namespace dovetail::plan {
@@ -23,7 +25,8 @@ bool isUniform(const TableValue &value, uint64_t elementBytes) {
          std::memcmp(bytes, bytes + elementBytes, value.dataBytes - elementBytes) == 0;
 }
 
-ProblemValue describe(const TableValue &from) {
+/// `decidesExtents`: its elements are read for extents, so they belong to the problem whatever their type.
+ProblemValue describe(const TableValue &from, bool decidesExtents) {
   ProblemValue to;
   to.type = from.type;
   to.extents = from.extents;
@@ -36,7 +39,7 @@ ProblemValue describe(const TableValue &from) {
     return to;
   const uint8_t *bytes = static_cast<const uint8_t *>(from.data);
   uint64_t elementBytes = bits / 8;
-  bool small = count.value() <= (isFloat(from.type) ? 1 : kMaxLiteralElements);
+  bool small = count.value() <= (isFloat(from.type) && !decidesExtents ? 1 : kMaxLiteralElements);
   if (small) {
     to.isLiteral = true;
     to.literal.assign(bytes, bytes + from.dataBytes);
@@ -53,12 +56,25 @@ RegionProblem makeProblem(const OpTable &table, const Region &region) {
   RegionProblem result;
   Problem &problem = result.problem;
   std::map<uint32_t, uint32_t> numbers;
+  std::set<uint32_t> decidesExtents;
+  auto noteShapeOperands = [&](const auto &op) {
+    const graph::OpInfo *info = graph::findOp(op.name);
+    for (unsigned i = 0; info && i < op.inputs.size(); ++i)
+      if (info->isShapeOperand(i))
+        decidesExtents.insert(op.inputs[i]);
+  };
+  for (Unit unit : region.units) {
+    if (unit.composite)
+      noteShapeOperands(table.composites[unit.index]);
+    else
+      noteShapeOperands(table.ops[unit.index]);
+  }
   auto numberOf = [&](uint32_t value) -> uint32_t {
     if (value == kNoValue || table.values[value].absent)
       return kNoValue;
     auto [found, isNew] = numbers.try_emplace(value, static_cast<uint32_t>(problem.values.size()));
     if (isNew)
-      problem.values.push_back(describe(table.values[value]));
+      problem.values.push_back(describe(table.values[value], decidesExtents.count(value) != 0));
     return found->second;
   };
   for (uint32_t value : region.inputs) {

@@ -462,6 +462,10 @@ void ProblemEvaluation::timeAll() {
 
 Evaluation ProblemEvaluation::run() {
   proposeAll();
+  for (Trial &trial : result.trials)
+    trial.built = options.build;
+  if (!options.build)
+    return std::move(result);
   for (size_t i = 0; i < result.trials.size(); ++i)
     build(i, *providerOf[i]);
   if (!runnable)

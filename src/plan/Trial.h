@@ -41,6 +41,7 @@ struct Trial {
   double compileMillis = 0, prepareMillis = 0;
   double maxError = 0; ///< relative to the largest magnitude of the truth
   std::vector<uint8_t> kernel;
+  bool built = true; ///< false: proposed only, neither compiled nor checked
 
   bool usable() const { return outcome == TrialOutcome::Measured || outcome == TrialOutcome::Checked; }
 };
@@ -54,6 +55,7 @@ struct EvaluationOptions {
   std::vector<std::string> providers; ///< empty: all
   std::vector<std::string> algorithms; ///< provider:algorithm labels; empty: all
   std::vector<std::string> skip;       ///< labels that crashed before
+  bool build = true;                   ///< otherwise proposed only
   bool measure = true;                 ///< otherwise built and checked only
   bool check = true;
   bool timeReference = false; ///< the reference is timed only when nothing else is on offer or this is set

@@ -149,6 +149,7 @@ json toJson(const Evaluation &evaluation, std::vector<std::vector<uint8_t>> *blo
               {"high", trial.high},
               {"compile_millis", trial.compileMillis},
               {"prepare_millis", trial.prepareMillis},
+              {"built", trial.built},
               {"max_error", std::isfinite(trial.maxError) ? trial.maxError : 1e300}};
     if (blobs && !trial.kernel.empty()) {
       item["kernel"] = blobs->size();
@@ -182,6 +183,7 @@ Expected<Evaluation> evaluationFromJson(const json &from, const std::vector<std:
       item.at("compile_millis").get_to(trial.compileMillis);
       item.at("prepare_millis").get_to(trial.prepareMillis);
       item.at("max_error").get_to(trial.maxError);
+      item.at("built").get_to(trial.built);
       if (item.contains("kernel"))
         trial.kernel = blobs.at(item["kernel"].get<size_t>());
       evaluation.trials.push_back(std::move(trial));
@@ -199,6 +201,7 @@ json toJson(const EvaluationOptions &options) {
   return {{"providers", options.providers},
           {"algorithms", options.algorithms},
           {"skip", options.skip},
+          {"build", options.build},
           {"measure", options.measure},
           {"check", options.check},
           {"time_reference", options.timeReference},
@@ -212,6 +215,7 @@ EvaluationOptions optionsFromJson(const json &from) {
   options.providers = from.value("providers", options.providers);
   options.algorithms = from.value("algorithms", options.algorithms);
   options.skip = from.value("skip", options.skip);
+  options.build = from.value("build", options.build);
   options.measure = from.value("measure", options.measure);
   options.check = from.value("check", options.check);
   options.timeReference = from.value("time_reference", options.timeReference);
