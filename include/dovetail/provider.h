@@ -2,20 +2,22 @@
  *
  * The plug-in door: how a provider of kernels is found, asked and used.
  *
- * A provider is a shared object that exports dvt_provider_entry(). It is given problems (a set of tensor ops
- * made self-contained) and answers with candidates; a chosen candidate is compiled (may need a tool chain),
- * prepared (loads the kernel and packs constants; needs no tool chain), run and destroyed. A provider neither
- * decides nor remembers. Every struct starts with its size in bytes, so that either side may be older: read only
- * fields that lie inside struct_size, and treat missing ones as zero. An op or attribute added later changes no
- * struct: a provider refuses ops whose name or version it does not know.
+ * A provider is a shared object that exports dvt_provider_entry(). It is given problems (a set of
+ * tensor ops made self-contained) and answers with candidates; a chosen candidate is compiled (may
+ * need a tool chain), prepared (loads the kernel and packs constants; needs no tool chain), run and
+ * destroyed. A provider neither decides nor remembers. Every struct starts with its size in bytes,
+ * so that either side may be older: read only fields that lie inside struct_size, and treat missing
+ * ones as zero. An op or attribute added later changes no struct: a provider refuses ops whose name
+ * or version it does not know.
  *
- * Op names are ONNX op names in snake case (Conv -> conv, MatMul -> mat_mul, HardSwish -> hard_swish, PRelu ->
- * p_relu), with operands and attributes exactly as in the ONNX op set version given with the op, all defaults
- * filled in and auto_pad resolved into pads. Own ops carry the prefix "dvt_": dvt_reorder changes layout only.
+ * Op names are ONNX op names in snake case (Conv -> conv, MatMul -> mat_mul, HardSwish ->
+ * hard_swish, PRelu -> p_relu), with operands and attributes exactly as in the ONNX op set version
+ * given with the op, all defaults filled in and auto_pad resolved into pads. Own ops carry the
+ * prefix "dvt_": dvt_reorder changes layout only.
  *
- * Threads: create, info, propose, compile and prepare are called by one thread at a time for one provider;
- * run may be called by several threads at once on one kernel, each with its own workspace and outputs.
- * Strings and arrays passed in live until the call returns unless stated otherwise.
+ * Threads: create, info, propose, compile and prepare are called by one thread at a time for one
+ * provider; run may be called by several threads at once on one kernel, each with its own workspace
+ * and outputs. Strings and arrays passed in live until the call returns unless stated otherwise.
  */
 #ifndef DOVETAIL_PROVIDER_H
 #define DOVETAIL_PROVIDER_H
@@ -53,20 +55,25 @@ typedef enum dvt_type {
 
 typedef enum dvt_code {
   DVT_OK = 0,
-  DVT_UNSUPPORTED = 1,   /* the provider has no kernel for this; data, not an error */
-  DVT_BAD_INPUT = 2,     /* the caller's data is wrong */
-  DVT_UNAVAILABLE = 3,   /* a library, tool or device is missing or too old */
-  DVT_FAILED = 4,        /* building or running went wrong */
+  DVT_UNSUPPORTED = 1, /* the provider has no kernel for this; data, not an error */
+  DVT_BAD_INPUT = 2,   /* the caller's data is wrong */
+  DVT_UNAVAILABLE = 3, /* a library, tool or device is missing or too old */
+  DVT_FAILED = 4,      /* building or running went wrong */
   DVT_OUT_OF_MEMORY = 5,
   DVT_CANCELLED = 6
 } dvt_code;
 
-/* Filled by a call that returns other than DVT_OK: what was found, what is supported, what to try. */
+/* Filled by a call that returns other than DVT_OK: what was found, what is supported, what to try.
+ */
 typedef struct dvt_error {
   char message[1024]; /* zero-terminated */
 } dvt_error;
 
-typedef enum dvt_memory_kind { DVT_MEMORY_HOST = 0, DVT_MEMORY_DEVICE = 1, DVT_MEMORY_PINNED = 2 } dvt_memory_kind;
+typedef enum dvt_memory_kind {
+  DVT_MEMORY_HOST = 0,
+  DVT_MEMORY_DEVICE = 1,
+  DVT_MEMORY_PINNED = 2
+} dvt_memory_kind;
 
 /* ---- Problems ---- */
 
@@ -89,7 +96,8 @@ typedef struct dvt_value {
   uint32_t flags;
   uint32_t rank;
   const dvt_extent *extents; /* rank of them, in logical order */
-  const void *literal;       /* DVT_VALUE_LITERAL: all elements, row-major; DVT_VALUE_UNIFORM: one element */
+  const void
+      *literal; /* DVT_VALUE_LITERAL: all elements, row-major; DVT_VALUE_UNIFORM: one element */
   uint64_t literal_bytes;
   const int64_t *strides; /* in elements, when the caller binds strided memory; NULL when dense */
   int32_t may_alias;      /* index of an input whose memory this output may share, or -1 */
@@ -117,7 +125,8 @@ typedef struct dvt_attribute {
 
 typedef struct dvt_op {
   uint32_t struct_size;
-  uint32_t version; /* ONNX op set version at which the op's definition last changed; 1 for own ops */
+  uint32_t
+      version; /* ONNX op set version at which the op's definition last changed; 1 for own ops */
   const char *name;
   const uint32_t *inputs; /* value indices; DVT_NO_VALUE where an optional operand is absent */
   const uint32_t *outputs;
@@ -129,7 +138,7 @@ typedef struct dvt_problem {
   uint32_t struct_size;
   uint32_t value_count, op_count, input_count, output_count;
   const dvt_value *values;
-  const dvt_op *ops; /* in an order in which they can be evaluated */
+  const dvt_op *ops;      /* in an order in which they can be evaluated */
   const uint32_t *inputs; /* value indices, constants that are not literals included */
   const uint32_t *outputs;
   const char *text; /* the canonical one-line form: the problem's identity */
@@ -148,8 +157,9 @@ typedef struct dvt_target {
 
 typedef enum dvt_packing {
   DVT_PACKING_NONE = 0,
-  DVT_PACKING_PORTABLE = 1, /* packed bytes may be stored and moved (same provider version and target) */
-  DVT_PACKING_AT_LOAD = 2   /* must be made in the process that runs; must not move */
+  DVT_PACKING_PORTABLE =
+      1, /* packed bytes may be stored and moved (same provider version and target) */
+  DVT_PACKING_AT_LOAD = 2 /* must be made in the process that runs; must not move */
 } dvt_packing;
 
 typedef enum dvt_threading {
@@ -158,16 +168,19 @@ typedef enum dvt_threading {
   DVT_THREADING_OPENMP = 2        /* brings an OpenMP team */
 } dvt_threading;
 
-/* Layout text: logical dimensions named a, b, c, ... in physical order, outermost first; upper case where inner
- * blocks of that dimension follow as <size><letter>. "abcd" is NCHW for an image, "acdb" NHWC, "aBcd16b" nChw16c.
- * The empty string is row-major. Blocked extents are rounded up and the padding is zero. */
+/* Layout text: logical dimensions named a, b, c, ... in physical order, outermost first; upper case
+ * where inner blocks of that dimension follow as <size><letter>. "abcd" is NCHW for an image,
+ * "acdb" NHWC, "aBcd16b" nChw16c. The empty string is row-major. Blocked extents are rounded up and
+ * the padding is zero. */
 typedef struct dvt_candidate {
   uint32_t struct_size;
-  const char *algorithm; /* stable name, family first: "direct:brgconv:avx512_core"; never a list position */
+  const char *algorithm; /* stable name, family first: "direct:brgconv:avx512_core"; never a list
+                            position */
   const char *const *input_layouts;  /* one for each problem input; NULL or "" is row-major */
   const char *const *output_layouts; /* one for each problem output */
-  uint64_t workspace_bytes;          /* upper bound over the extents of the problem; UINT64_MAX: known after prepare */
-  uint64_t packed_bytes;             /* memory held by packed constants, for the plan's accounts */
+  uint64_t workspace_bytes; /* upper bound over the extents of the problem; UINT64_MAX: known after
+                               prepare */
+  uint64_t packed_bytes;    /* memory held by packed constants, for the plan's accounts */
   dvt_packing packing;
   dvt_threading threading;
   const char *numerics;    /* class of rounding: "f32", "f32-winograd", "bf16", "int8", ... */
@@ -177,7 +190,8 @@ typedef struct dvt_candidate {
   uint32_t registers, shared_bytes, scratch_bytes, code_bytes; /* 0 when unknown */
 } dvt_candidate;
 
-/* What propose calls: once for each candidate, and once for each thing that fell out, with its reason. */
+/* What propose calls: once for each candidate, and once for each thing that fell out, with its
+ * reason. */
 typedef struct dvt_candidate_sink {
   uint32_t struct_size;
   void *context;
@@ -188,13 +202,14 @@ typedef struct dvt_candidate_sink {
 typedef struct dvt_bytes_sink {
   uint32_t struct_size;
   void *context;
-  void (*bytes)(void *context, const void *data, uint64_t size); /* may be called several times: appended */
+  void (*bytes)(void *context, const void *data,
+                uint64_t size); /* may be called several times: appended */
 } dvt_bytes_sink;
 
 /* ---- Running ---- */
 
 typedef struct dvt_tensor {
-  void *data; /* 64-byte aligned unless strided */
+  void *data;             /* 64-byte aligned unless strided */
   const int64_t *extents; /* logical */
   const int64_t *strides; /* in elements; NULL when dense in the candidate's layout */
   uint32_t rank;
@@ -202,13 +217,15 @@ typedef struct dvt_tensor {
   dvt_memory_kind memory;
 } dvt_tensor;
 
-/* The host's parallel-for: calls body(argument, begin, end, worker) with disjoint ranges that cover [0, count);
- * worker < threads. Returns when all are done. body must not throw and must not call run itself. */
+/* The host's parallel-for: calls body(argument, begin, end, worker) with disjoint ranges that cover
+ * [0, count); worker < threads. Returns when all are done. body must not throw and must not call
+ * run itself. */
 typedef struct dvt_parallel {
   uint32_t struct_size;
   uint32_t threads;
   void *context;
-  void (*run)(void *context, int64_t count, void (*body)(void *argument, int64_t begin, int64_t end, uint32_t worker),
+  void (*run)(void *context, int64_t count,
+              void (*body)(void *argument, int64_t begin, int64_t end, uint32_t worker),
               void *argument);
 } dvt_parallel;
 
@@ -216,23 +233,25 @@ typedef struct dvt_run_args {
   uint32_t struct_size;
   uint32_t input_count, output_count;
   const dvt_tensor *inputs; /* in the order of problem->inputs */
-  dvt_tensor *outputs;      /* in the order of problem->outputs; data is NULL where the extents are data-dependent */
+  dvt_tensor *outputs;      /* in the order of problem->outputs; data is NULL where the extents are
+                               data-dependent */
   void *workspace;          /* 64-byte aligned */
   uint64_t workspace_bytes;
   const dvt_parallel *parallel;
   void *stream; /* the device API's stream; NULL on the CPU */
-  /* Data-dependent outputs: states rank extents of an output and returns its memory, or NULL. The extents are
-   * copied by the callee. */
+  /* Data-dependent outputs: states rank extents of an output and returns its memory, or NULL. The
+   * extents are copied by the callee. */
   void *output_context;
-  void *(*allocate_output)(void *output_context, uint32_t output, uint32_t rank, const int64_t *extents);
+  void *(*allocate_output)(void *output_context, uint32_t output, uint32_t rank,
+                           const int64_t *extents);
 } dvt_run_args;
 
 typedef struct dvt_prepare_args {
   uint32_t struct_size;
-  const void *const *constants; /* one for each problem input: its bytes in the candidate's layout (row-major where
-                                   that is not stated), or NULL. They stay mapped and valid until the kernel is
-                                   destroyed. */
-  const void *kernel; /* what compile gave; stays valid until the kernel is destroyed */
+  const void *const *constants; /* one for each problem input: its bytes in the candidate's layout
+                                   (row-major where that is not stated), or NULL. They stay mapped
+                                   and valid until the kernel is destroyed. */
+  const void *kernel;           /* what compile gave; stays valid until the kernel is destroyed */
   uint64_t kernel_bytes;
   uint32_t threads;
   const dvt_parallel *parallel; /* for packing; may be NULL */
@@ -257,13 +276,14 @@ typedef struct dvt_provider_info {
   int32_t can_compile; /* 0 where only prepare and run are there */
 } dvt_provider_info;
 
-/* What the host gives at creation. library_path: folders separated by ':' in which vendor libraries are looked for
- * before the system's own; never the current folder. */
+/* What the host gives at creation. library_path: folders separated by ':' in which vendor libraries
+ * are looked for before the system's own; never the current folder. */
 typedef struct dvt_host {
   uint32_t struct_size;
   const char *library_path;
   void *log_context;
-  void (*log)(void *log_context, int level, const char *message); /* level 0 debug .. 3 error; may be NULL */
+  void (*log)(void *log_context, int level,
+              const char *message); /* level 0 debug .. 3 error; may be NULL */
 } dvt_host;
 
 typedef struct dvt_provider dvt_provider;
@@ -279,17 +299,18 @@ typedef struct dvt_provider_api {
   /* Owned by the provider, valid until destroy. */
   const dvt_provider_info *(*info)(dvt_provider *provider);
 
-  /* DVT_UNSUPPORTED with a reason where there is nothing to offer. Must give the same list in every process. */
+  /* DVT_UNSUPPORTED with a reason where there is nothing to offer. Must give the same list in every
+   * process. */
   dvt_code (*propose)(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
                       const dvt_candidate_sink *sink, dvt_error *error);
-  /* NULL where kernels need no compiling: prepare then gets no kernel bytes. The candidate is given back as it was
-   * proposed, possibly in another process. */
+  /* NULL where kernels need no compiling: prepare then gets no kernel bytes. The candidate is given
+   * back as it was proposed, possibly in another process. */
   dvt_code (*compile)(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
                       const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error);
   /* Refuses with DVT_UNSUPPORTED a candidate that propose would not give. */
   dvt_code (*prepare)(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                      const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
-                      dvt_error *error);
+                      const dvt_candidate *candidate, const dvt_prepare_args *args,
+                      dvt_kernel **kernel, dvt_error *error);
   /* Bytes of workspace each concurrent run needs. */
   uint64_t (*workspace_bytes)(const dvt_kernel *kernel);
   dvt_code (*run)(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error);
@@ -302,8 +323,8 @@ typedef struct dvt_provider_api {
 #define DVT_EXPORT
 #endif
 
-/* The one symbol a plug-in exports. host_abi_version is the door's version of the caller; returns NULL when the
- * plug-in cannot serve it. */
+/* The one symbol a plug-in exports. host_abi_version is the door's version of the caller; returns
+ * NULL when the plug-in cannot serve it. */
 typedef const dvt_provider_api *(*dvt_provider_entry_fn)(uint32_t host_abi_version);
 DVT_EXPORT const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version);
 

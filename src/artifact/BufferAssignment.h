@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Places buffers with known sizes and lifetimes in one arena. Pure: used by the plan for static models and by the
-// runtime when a signature of run-time extents is first seen, with the same result.
+// Places buffers with known sizes and lifetimes in one arena. Pure: used by the plan for static
+// models and by the runtime when a signature of run-time extents is first seen, with the same
+// result.
 #pragma once
 
 #include <cstdint>

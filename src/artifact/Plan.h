@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan: what runs, in which order, in which memory, and why. A value: printable, comparable, stored in an
-// artifact and executed by the runtime without the compiler. The same plan gives the same bits.
+// The plan: what runs, in which order, in which memory, and why. A value: printable, comparable,
+// stored in an artifact and executed by the runtime without the compiler. The same plan gives the
+// same bits.
 //
-// A plan is blocks of steps; block 0 is the model, further ones are bodies of control flow. Values are numbered per
-// block. Every value that a step reads or writes has a dense layout and one kind of storage. Views cost nothing:
-// they are values that alias another one under other extents. Extents known only at run time are Extents over
-// symbols; the runtime derives the symbols from the inputs (or from what a data-dependent step returns) and computes
-// the rest.
+// A plan is blocks of steps; block 0 is the model, further ones are bodies of control flow. Values
+// are numbered per block. Every value that a step reads or writes has a dense layout and one kind
+// of storage. Views cost nothing: they are values that alias another one under other extents.
+// Extents known only at run time are Extents over symbols; the runtime derives the symbols from the
+// inputs (or from what a data-dependent step returns) and computes the rest.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,12 @@ enum class Storage : uint8_t {
   Input,    ///< index: model (or block) input; bound by the caller
   Output,   ///< index: model (or block) output; written straight into the caller's memory
   Constant, ///< index: into Plan::constants; mapped from the artifact
-  Arena,    ///< offset: in the block's arena; unset while extents are symbolic (the runtime assigns it)
-  Alias,    ///< index: value whose memory this one shows under its own extents (same byte count, same layout class)
-  Dynamic   ///< extents known after the producing step: allocated by the runtime when the step states them
+  Arena,    ///< offset: in the block's arena; unset while extents are symbolic (the runtime assigns
+            ///< it)
+  Alias,  ///< index: value whose memory this one shows under its own extents (same byte count, same
+          ///< layout class)
+  Dynamic ///< extents known after the producing step: allocated by the runtime when the step states
+          ///< them
 };
 
 struct PlanValue {
@@ -43,7 +47,8 @@ struct PlanValue {
   uint64_t bytes = 0;  ///< physical size, padding included; 0 while symbolic
 };
 
-/// A kernel chosen for a step: the candidate, of which version of its provider, and its compiled bytes.
+/// A kernel chosen for a step: the candidate, of which version of its provider, and its compiled
+/// bytes.
 struct KernelChoice {
   Candidate candidate;
   std::string providerVersion;
@@ -52,8 +57,9 @@ struct KernelChoice {
 
 enum class StepKind : uint8_t {
   Kernel,    ///< runs choice (or fallback) on inputs -> outputs
-  LateBound, ///< extents symbolic: providers are asked at first execution for each signature; choice is what runs
-             ///< where none of `lateProviders` covers it (a kernel with run-time extents)
+  LateBound, ///< extents symbolic: providers are asked at first execution for each signature;
+             ///< choice is what runs where none of `lateProviders` covers it (a kernel with
+             ///< run-time extents)
   ShapeData, ///< writes `data` (extents as numbers) to the one output, an integer tensor
   Copy,      ///< copies inputs[0] to outputs[0], same type, extents and layout
   If,        ///< inputs[0] condition; bodies {then, else}
@@ -68,10 +74,10 @@ struct PlanStep {
   /// Value numbers in the order of the problem's inputs and outputs.
   std::vector<uint32_t> inputs, outputs;
   KernelChoice choice;
-  /// Runs when the provider of `choice` is not there or has another version. Layouts may differ from those of the
-  /// step's values: the runtime converts.
+  /// Runs when the provider of `choice` is not there or has another version. Layouts may differ
+  /// from those of the step's values: the runtime converts.
   std::optional<KernelChoice> fallback;
-  std::vector<std::string> lateProviders; ///< in order of preference, LateBound only
+  std::vector<std::string> lateProviders;           ///< in order of preference, LateBound only
   uint64_t workspaceOffset = 0, workspaceBytes = 0; ///< in the arena; static extents only
   std::vector<Extent> data;                         ///< ShapeData only
   std::vector<uint32_t> bodies;                     ///< blocks, control flow only
@@ -104,17 +110,17 @@ struct PlanConstant {
 
 /// What became of one offer for a region.
 struct Alternative {
-  std::string label;   ///< provider:algorithm, or the parts where the region was split
-  double micros = -1;  ///< median; negative when not timed
+  std::string label;          ///< provider:algorithm, or the parts where the region was split
+  double micros = -1;         ///< median; negative when not timed
   double low = -1, high = -1; ///< interval of the median
-  std::string outcome; ///< "chosen", "slower", "refused: …", "failed: …"
+  std::string outcome;        ///< "chosen", "slower", "refused: …", "failed: …"
 };
 
 struct RegionReport {
   std::string ops;   ///< "conv+add+relu"
   std::string nodes; ///< ONNX node names
   uint32_t problem = 0;
-  double micros = -1; ///< of the chosen kernel
+  double micros = -1;          ///< of the chosen kernel
   double conversionMicros = 0; ///< of the conversions its inputs needed
   bool conversion = false;     ///< the step is a layout conversion itself
   std::vector<Alternative> alternatives;
@@ -131,7 +137,8 @@ struct Plan {
   std::string model;    ///< file name of the model, for people
   std::string producer; ///< Dovetail's version
   Target target;
-  std::string selection; ///< how it was chosen: "measure", "estimate", "replay", with --prefer/--only
+  std::string
+      selection; ///< how it was chosen: "measure", "estimate", "replay", with --prefer/--only
   std::vector<std::string> inputNames, outputNames;
   SymbolRanges symbols;
   std::vector<SymbolSource> symbolSources;

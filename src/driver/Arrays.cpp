@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The .npy header is a Python dictionary literal of three known keys; everything else in it is refused.
+// The .npy header is a Python dictionary literal of three known keys; everything else in it is
+// refused.
 #include "driver/Arrays.h"
 
 #include <algorithm>
@@ -22,12 +23,14 @@ struct TypeCode {
   const char *code;
   dvt_type type;
 };
-constexpr TypeCode kTypes[] = {{"<f4", DVT_F32}, {"<f8", DVT_F64}, {"<f2", DVT_F16}, {"|b1", DVT_BOOL},
-                               {"|i1", DVT_I8},  {"<i2", DVT_I16}, {"<i4", DVT_I32}, {"<i8", DVT_I64},
-                               {"|u1", DVT_U8},  {"<u2", DVT_U16}, {"<u4", DVT_U32}, {"<u8", DVT_U64}};
+constexpr TypeCode kTypes[] = {{"<f4", DVT_F32},  {"<f8", DVT_F64}, {"<f2", DVT_F16},
+                               {"|b1", DVT_BOOL}, {"|i1", DVT_I8},  {"<i2", DVT_I16},
+                               {"<i4", DVT_I32},  {"<i8", DVT_I64}, {"|u1", DVT_U8},
+                               {"<u2", DVT_U16},  {"<u4", DVT_U32}, {"<u8", DVT_U64}};
 
 /// Column-major bytes to row-major.
-std::vector<uint8_t> transposed(const uint8_t *from, const std::vector<int64_t> &extents, size_t elementBytes) {
+std::vector<uint8_t> transposed(const uint8_t *from, const std::vector<int64_t> &extents,
+                                size_t elementBytes) {
   size_t count = 1;
   for (int64_t extent : extents)
     count *= static_cast<size_t>(extent);
@@ -50,7 +53,9 @@ std::vector<uint8_t> transposed(const uint8_t *from, const std::vector<int64_t> 
 }
 
 Expected<Array> parseNpy(const uint8_t *data, size_t size, const std::string &name) {
-  auto bad = [&](const char *what) { return badInput("{}: {}; expected an array written by numpy.save", name, what); };
+  auto bad = [&](const char *what) {
+    return badInput("{}: {}; expected an array written by numpy.save", name, what);
+  };
   if (size < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0)
     return bad("not a .npy file");
   size_t headerBytes, at;
@@ -70,10 +75,12 @@ Expected<Array> parseNpy(const uint8_t *data, size_t size, const std::string &na
   if (!std::regex_search(header, match, std::regex("'descr':\\s*'([^']*)'")))
     return bad("structured arrays are not supported");
   std::string code = match[1];
-  auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeCode &t) { return code == t.code; });
+  auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                           [&](const TypeCode &t) { return code == t.code; });
   if (type == std::end(kTypes))
-    return badInput("{}: element type '{}' is not supported; use float16/32/64, int8..64, uint8..64 or bool", name,
-                    code);
+    return badInput(
+        "{}: element type '{}' is not supported; use float16/32/64, int8..64, uint8..64 or bool",
+        name, code);
   bool fortran = std::regex_search(header, std::regex("'fortran_order':\\s*True"));
   if (!std::regex_search(header, match, std::regex("'shape':\\s*\\(([^)]*)\\)")))
     return bad("its header states no shape");
@@ -107,7 +114,8 @@ Expected<Array> parseNpy(const uint8_t *data, size_t size, const std::string &na
 
 std::string npyBytes(const Array &array) {
   dvt_type type = array.type == DVT_BF16 ? DVT_U16 : array.type;
-  auto code = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeCode &t) { return t.type == type; });
+  auto code = std::find_if(std::begin(kTypes), std::end(kTypes),
+                           [&](const TypeCode &t) { return t.type == type; });
   std::string shape;
   for (int64_t extent : array.extents)
     shape += fmt::format("{}, ", extent);
@@ -115,9 +123,8 @@ std::string npyBytes(const Array &array) {
     shape.resize(shape.size() - 2);
   else if (!shape.empty())
     shape.pop_back();
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                  code == std::end(kTypes) ? "|u1" : code->code, shape);
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   code == std::end(kTypes) ? "|u1" : code->code, shape);
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   std::string bytes("\x93NUMPY\x01\0", 8);
@@ -139,7 +146,8 @@ Expected<Array> readNpy(const std::string &path) {
 
 Expected<std::map<std::string, Array>> readNpz(const std::string &path) {
   int code = 0;
-  std::unique_ptr<zip_t, void (*)(zip_t *)> archive(zip_open(path.c_str(), ZIP_RDONLY, &code), zip_discard);
+  std::unique_ptr<zip_t, void (*)(zip_t *)> archive(zip_open(path.c_str(), ZIP_RDONLY, &code),
+                                                    zip_discard);
   if (!archive) {
     zip_error_t error;
     zip_error_init_with_code(&error, code);
@@ -155,8 +163,10 @@ Expected<std::map<std::string, Array>> readNpz(const std::string &path) {
     std::string name = entry.name;
     constexpr uint64_t kLimit = uint64_t(1) << 36;
     if (entry.size > kLimit)
-      return badInput("{}: entry '{}' states {} bytes, more than is supported", path, name, entry.size);
-    std::unique_ptr<zip_file_t, int (*)(zip_file_t *)> file(zip_fopen_index(archive.get(), i, 0), zip_fclose);
+      return badInput("{}: entry '{}' states {} bytes, more than is supported", path, name,
+                      entry.size);
+    std::unique_ptr<zip_file_t, int (*)(zip_file_t *)> file(zip_fopen_index(archive.get(), i, 0),
+                                                            zip_fclose);
     std::vector<uint8_t> bytes(entry.size);
     uint64_t have = 0;
     while (file && have < bytes.size()) {
@@ -180,8 +190,8 @@ Expected<std::map<std::string, Array>> readNpz(const std::string &path) {
 Status writeNpz(const std::string &path, const std::vector<std::pair<std::string, Array>> &arrays) {
   int code = 0;
   std::string temporary = fmt::format("{}.part{}", path, ::getpid());
-  std::unique_ptr<zip_t, void (*)(zip_t *)> archive(zip_open(temporary.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code),
-                                                    zip_discard);
+  std::unique_ptr<zip_t, void (*)(zip_t *)> archive(
+      zip_open(temporary.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code), zip_discard);
   auto fail = [&](const std::string &reason) {
     std::error_code ignored;
     archive.reset();
@@ -194,8 +204,11 @@ Status writeNpz(const std::string &path, const std::vector<std::pair<std::string
   contents.reserve(arrays.size());
   for (const auto &[name, array] : arrays) {
     contents.push_back(npyBytes(array));
-    zip_source_t *source = zip_source_buffer(archive.get(), contents.back().data(), contents.back().size(), 0);
-    zip_int64_t index = source ? zip_file_add(archive.get(), (name + ".npy").c_str(), source, ZIP_FL_OVERWRITE) : -1;
+    zip_source_t *source =
+        zip_source_buffer(archive.get(), contents.back().data(), contents.back().size(), 0);
+    zip_int64_t index =
+        source ? zip_file_add(archive.get(), (name + ".npy").c_str(), source, ZIP_FL_OVERWRITE)
+               : -1;
     if (index < 0) {
       zip_source_free(source);
       return fail(zip_strerror(archive.get()));

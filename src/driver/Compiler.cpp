@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stages in order: import and graph (Frontend), regions and trials, cover, and the trial of the whole model.
+// The stages in order: import and graph (Frontend), regions and trials, cover, and the trial of the
+// whole model.
 #include "driver/Compiler.h"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ Status checkStages(const CompileOptions &options) {
   };
   for (const std::string &name : options.dumps)
     if (!known(name))
-      return badInput("--dump={}: no such stage; the stages are {}", name, fmt::join(stageNames(), ", "));
+      return badInput("--dump={}: no such stage; the stages are {}", name,
+                      fmt::join(stageNames(), ", "));
   if (!options.stopAfter.empty() && !known(options.stopAfter))
     return badInput("--stop-after={}: no such stage; the stages are {}", options.stopAfter,
                     fmt::join(stageNames(), ", "));
@@ -40,17 +42,20 @@ Status checkProviders(const CompileOptions &options, const PluginSet &plugins) {
     names.push_back(provider->name());
   for (const std::string &name : options.planner.only)
     if (!plugins.find(name))
-      return unavailable("--only={}: there is no such provider; found: {}; 'dovetail doctor' tells more", name,
-                         names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+      return unavailable(
+          "--only={}: there is no such provider; found: {}; 'dovetail doctor' tells more", name,
+          names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
   if (names.empty())
-    return unavailable("no provider plug-in was found in {}", fmt::join(options.environment.pluginFolders, ", "));
+    return unavailable("no provider plug-in was found in {}",
+                       fmt::join(options.environment.pluginFolders, ", "));
   return Status::success();
 }
 
 std::string regionsText(const plan::OpTable &table) {
   std::string text;
   for (const plan::Region &region : plan::formRegions(table))
-    text += fmt::format("{}\n  {}\n", plan::nodeNames(table, region), plan::makeProblem(table, region).problem.text());
+    text += fmt::format("{}\n  {}\n", plan::nodeNames(table, region),
+                        plan::makeProblem(table, region).problem.text());
   return text;
 }
 
@@ -72,7 +77,8 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
   frontend.wantsText = wantsDump;
   frontend.text = options.dump;
   if (const Provider *reference = plugins->find("reference"))
-    frontend.evaluate = [&options, reference](const Problem &problem, const std::vector<const void *> &inputs) {
+    frontend.evaluate = [&options, reference](const Problem &problem,
+                                              const std::vector<const void *> &inputs) {
       return evaluateOnce(*reference, options.target, problem, inputs);
     };
   auto table = runFrontend(path, frontend);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one function that lists the stages: import, graph, plan. Just-in-time runs and ahead-of-time compilation both
-// call it; the command line and the C API fill the same options.
+// The one function that lists the stages: import, graph, plan. Just-in-time runs and ahead-of-time
+// compilation both call it; the command line and the C API fill the same options.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,9 @@ struct CompileOptions {
   std::string cacheFolder; ///< of the plan cache; empty: none
   SymbolValues dims;
   std::map<std::string, std::vector<int64_t>> inputExtents; ///< fixed extents of whole inputs
-  bool timeWholeModel = true; ///< let the mixed plan prove itself against library-first and native-first
-  std::string stopAfter;      ///< "import", "graph", "regions", "plan" or empty
+  bool timeWholeModel =
+      true;              ///< let the mixed plan prove itself against library-first and native-first
+  std::string stopAfter; ///< "import", "graph", "regions", "plan" or empty
   std::vector<std::string> dumps; ///< stages whose result is handed to `dump`
   std::function<void(const std::string &stage, const std::string &text)> dump;
   Log log;

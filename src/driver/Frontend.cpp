@@ -33,7 +33,8 @@ Expected<plan::OpTable> runFrontend(const std::string &path, const FrontendOptio
     return plan::OpTable{};
   graph::GraphOptions graphOptions;
   graphOptions.fold = static_cast<bool>(options.evaluate);
-  if (Status status = graph::optimizeGraph(graph->module(), graphOptions, options.evaluate); !status)
+  if (Status status = graph::optimizeGraph(graph->module(), graphOptions, options.evaluate);
+      !status)
     return status.takeError();
   offer("graph");
   if (options.stopAfter == "graph")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stages that need MLIR: ONNX to graph, graph to better graph, graph to tables. Their one file in this room.
+// The stages that need MLIR: ONNX to graph, graph to better graph, graph to tables. Their one file
+// in this room.
 #pragma once
 
 #include <functional>
@@ -17,13 +18,16 @@ namespace dovetail {
 
 struct FrontendOptions {
   SymbolValues dims;
-  std::map<std::string, std::vector<int64_t>> inputExtents; ///< fixed extents of whole inputs, by name
+  std::map<std::string, std::vector<int64_t>>
+      inputExtents; ///< fixed extents of whole inputs, by name
   /// Called after stage "import" and "graph" with the module's text, where `wantsText` says so.
   std::function<bool(const std::string &stage)> wantsText;
   std::function<void(const std::string &stage, const std::string &text)> text;
   std::string stopAfter; ///< "import", "graph" or empty
   /// Outputs of a problem for constant folding; nothing is folded without it.
-  std::function<Expected<std::vector<std::vector<uint8_t>>>(const Problem &, std::vector<const void *>)> evaluate;
+  std::function<Expected<std::vector<std::vector<uint8_t>>>(const Problem &,
+                                                            std::vector<const void *>)>
+      evaluate;
 };
 
 /// The tables; constants' memory is kept by the values themselves.

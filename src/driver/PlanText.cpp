@@ -59,8 +59,8 @@ std::string stepText(const PlanStep &step) {
     body = choiceText(step.choice);
     break;
   case StepKind::LateBound:
-    body = fmt::format("bound at run time, first of {}; else {}", fmt::join(step.lateProviders, ", "),
-                       choiceText(step.choice));
+    body = fmt::format("bound at run time, first of {}; else {}",
+                       fmt::join(step.lateProviders, ", "), choiceText(step.choice));
     break;
   case StepKind::ShapeData:
     body = "extents " + extentsText(step.data);
@@ -78,7 +78,8 @@ std::string stepText(const PlanStep &step) {
     body = "scan";
     break;
   }
-  std::string text = fmt::format("  {} = {} ({})", numbersText(step.outputs), body, numbersText(step.inputs));
+  std::string text =
+      fmt::format("  {} = {} ({})", numbersText(step.outputs), body, numbersText(step.inputs));
   if (step.workspaceBytes > 0)
     text += fmt::format(" workspace {} +{}", step.workspaceBytes, step.workspaceOffset);
   if (step.fallback)
@@ -89,20 +90,22 @@ std::string stepText(const PlanStep &step) {
 } // namespace
 
 std::string planText(const Plan &plan) {
-  std::string text = fmt::format("plan of {} by dovetail {}, chosen by {}\ntarget {}\n", plan.model, plan.producer,
-                                 plan.selection, plan.target.text());
+  std::string text = fmt::format("plan of {} by dovetail {}, chosen by {}\ntarget {}\n", plan.model,
+                                 plan.producer, plan.selection, plan.target.text());
   for (const auto &[provider, version] : plan.providers)
     text += fmt::format("provider {} {}\n", provider, version);
   for (size_t i = 0; i < plan.constants.size(); ++i)
-    text += fmt::format("constant {}: {} bytes  # {}\n", i, plan.constants[i].bytes, plan.constants[i].name);
+    text += fmt::format("constant {}: {} bytes  # {}\n", i, plan.constants[i].bytes,
+                        plan.constants[i].name);
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
     const PlanBlock &block = plan.blocks[b];
     text += fmt::format("block {}: arena {} bytes\n", b, block.arenaBytes);
     for (size_t i = 0; i < block.values.size(); ++i) {
       const PlanValue &value = block.values[i];
-      text += fmt::format("  %{}: {}{} {} {}  # {}\n", i, typeName(value.type) ? typeName(value.type) : "?",
-                          extentsText(value.extents), value.layout.empty() ? "-" : value.layout, storageText(value),
-                          value.name);
+      text +=
+          fmt::format("  %{}: {}{} {} {}  # {}\n", i,
+                      typeName(value.type) ? typeName(value.type) : "?", extentsText(value.extents),
+                      value.layout.empty() ? "-" : value.layout, storageText(value), value.name);
     }
     for (const PlanStep &step : block.steps)
       text += stepText(step);

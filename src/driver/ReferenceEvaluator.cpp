@@ -56,13 +56,15 @@ Expected<Tensors> describe(const Problem &problem, const std::vector<uint32_t> &
 
 } // namespace
 
-Expected<std::vector<std::vector<uint8_t>>> evaluateOnce(const Provider &provider, const Target &target,
+Expected<std::vector<std::vector<uint8_t>>> evaluateOnce(const Provider &provider,
+                                                         const Target &target,
                                                          const Problem &problem,
                                                          const std::vector<const void *> &inputs) {
   Proposal proposal = provider.propose(target, problem);
   if (proposal.candidates.empty())
     return unavailable("{} does not evaluate {}: {}", provider.name(), summary(problem),
-                       proposal.refusals.empty() ? "no reason given" : proposal.refusals.front().reason);
+                       proposal.refusals.empty() ? "no reason given"
+                                                 : proposal.refusals.front().reason);
   const Candidate &candidate = proposal.candidates.front();
   auto kernelBytes = provider.compile(target, problem, candidate);
   if (!kernelBytes)
@@ -75,7 +77,8 @@ Expected<std::vector<std::vector<uint8_t>>> evaluateOnce(const Provider &provide
   std::vector<const void *> constants;
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::memcpy(operands->memory[i].get(), inputs[i], operands->bytes[i]);
-    constants.push_back(problem.values[problem.inputs[i]].constant ? operands->memory[i].get() : nullptr);
+    constants.push_back(problem.values[problem.inputs[i]].constant ? operands->memory[i].get()
+                                                                   : nullptr);
   }
   ParallelFor parallel(target.threads);
   dvt_prepare_args prepare{};
@@ -92,7 +95,8 @@ Expected<std::vector<std::vector<uint8_t>>> evaluateOnce(const Provider &provide
   dvt_kernel *kernel = nullptr;
   dvt_error error{};
   const dvt_provider_api &functions = provider.functions();
-  if (functions.prepare(provider.handle(), &targetView, problemView, &view, &prepare, &kernel, &error) != DVT_OK)
+  if (functions.prepare(provider.handle(), &targetView, problemView, &view, &prepare, &kernel,
+                        &error) != DVT_OK)
     return unavailable("{}: {}", provider.name(), error.message);
   std::unique_ptr<dvt_kernel, void (*)(dvt_kernel *)> owner(kernel, functions.destroy_kernel);
   uint64_t workspaceBytes = functions.workspace_bytes(kernel);

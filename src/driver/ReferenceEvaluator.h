@@ -11,7 +11,8 @@
 namespace dovetail {
 
 /// Row-major bytes of the outputs. `inputs` are row-major, one for each problem input.
-Expected<std::vector<std::vector<uint8_t>>> evaluateOnce(const Provider &provider, const Target &target,
+Expected<std::vector<std::vector<uint8_t>>> evaluateOnce(const Provider &provider,
+                                                         const Target &target,
                                                          const Problem &problem,
                                                          const std::vector<const void *> &inputs);
 

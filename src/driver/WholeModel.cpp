@@ -28,9 +28,12 @@ struct Contender {
   std::vector<double> samples;
 };
 
-double micros(Clock::duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }
+double micros(Clock::duration duration) {
+  return std::chrono::duration<double, std::micro>(duration).count();
+}
 
-Status start(Contender &contender, const std::shared_ptr<const PluginSet> &plugins, const CompileOptions &options) {
+Status start(Contender &contender, const std::shared_ptr<const PluginSet> &plugins,
+             const CompileOptions &options) {
   ModelOptions modelOptions;
   modelOptions.plugins = plugins;
   modelOptions.threads = options.target.threads;
@@ -118,14 +121,16 @@ Status bindNoise(Session &session, const Plan &plan, const std::vector<bool> &bo
     for (const Extent &extent : value.extents) {
       auto number = extent.evaluate(dims);
       if (!number)
-        return badInput("input '{}' has the extent {}, which is not fixed; give the input with --input or the value "
+        return badInput("input '{}' has the extent {}, which is not fixed; give the input with "
+                        "--input or the value "
                         "with --dim {}=N",
                         plan.inputNames[i], extent.text(), extent.symbols().front());
       extents.push_back(*number);
       elements *= *number;
     }
     std::vector<uint8_t> bytes = plan::noise(value.type, elements, i + 1);
-    std::shared_ptr<void> data(std::aligned_alloc(64, std::max<size_t>(64, (bytes.size() + 63) / 64 * 64)), std::free);
+    std::shared_ptr<void> data(
+        std::aligned_alloc(64, std::max<size_t>(64, (bytes.size() + 63) / 64 * 64)), std::free);
     std::memcpy(data.get(), bytes.data(), bytes.size());
     memory.push_back(data);
     if (Status status = session.bindInput(i, data.get(), extents); !status)
@@ -155,7 +160,8 @@ Expected<Plan> chooseByWholeModel(plan::Planner &planner, std::shared_ptr<const 
     if (!contender.plan.isStatic())
       return std::move(contenders[0].plan);
   }
-  plan::PlanCache::Key key{"whole model " + hashHex(identity), options.target.text(), "plans", "1", "measured"};
+  plan::PlanCache::Key key{"whole model " + hashHex(identity), options.target.text(), "plans", "1",
+                           "measured"};
   std::vector<WholeModelTiming> timings;
   if (auto known = cache.find(key)) {
     timings = toTimings(*known);
@@ -170,7 +176,8 @@ Expected<Plan> chooseByWholeModel(plan::Planner &planner, std::shared_ptr<const 
       if (Status status = start(contenders[i], plugins, options); !status) {
         if (i == 0)
           return status.takeError();
-        options.log(LogLevel::Warning, "the {} plan does not run: {}", contenders[i].name, status.error().message);
+        options.log(LogLevel::Warning, "the {} plan does not run: {}", contenders[i].name,
+                    status.error().message);
         continue;
       }
       running.push_back(&contenders[i]);
@@ -186,8 +193,9 @@ Expected<Plan> chooseByWholeModel(plan::Planner &planner, std::shared_ptr<const 
   if (best == timings.end())
     return std::move(contenders[0].plan);
   best->chosen = true;
-  auto winner = std::find_if(contenders.begin(), contenders.end(),
-                             [&](const Contender &contender) { return contender.name == best->name; });
+  auto winner = std::find_if(contenders.begin(), contenders.end(), [&](const Contender &contender) {
+    return contender.name == best->name;
+  });
   Plan plan = std::move(winner == contenders.end() ? contenders[0].plan : winner->plan);
   plan.timings = std::move(timings);
   return plan;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last word in choosing: the whole model timed under the mixed, the library-first and the native-first plan, run
-// in turns; the fastest wins. Also the text of a plan.
+// The last word in choosing: the whole model timed under the mixed, the library-first and the
+// native-first plan, run in turns; the fastest wins. Also the text of a plan.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,15 @@
 
 namespace dovetail {
 
-/// Times plans of the same model in this process, interleaved; medians in microseconds go into Plan::timings of the
-/// returned one. Symbolic models are not timed: the mixed plan is taken.
+/// Times plans of the same model in this process, interleaved; medians in microseconds go into
+/// Plan::timings of the returned one. Symbolic models are not timed: the mixed plan is taken.
 /// Remembered in the cache.
 Expected<Plan> chooseByWholeModel(plan::Planner &planner, std::shared_ptr<const PluginSet> plugins,
                                   plan::PlanCache &cache, const CompileOptions &options);
 
-/// Binds seeded noise of the planned extents to every input of a session that has none. `memory` holds the bytes.
-/// BadInput where an extent is symbolic: names the input and asks for --dim or the input itself.
+/// Binds seeded noise of the planned extents to every input of a session that has none. `memory`
+/// holds the bytes. BadInput where an extent is symbolic: names the input and asks for --dim or the
+/// input itself.
 Status bindNoise(Session &session, const Plan &plan, const std::vector<bool> &bound,
                  std::vector<std::shared_ptr<void>> &memory, const SymbolValues &dims);
 

@@ -53,7 +53,8 @@ private:
 uint32_t Assembler::valueNumber(uint32_t value, uint32_t layoutNumber) {
   if (table.values[value].constant)
     return constantNumber(value);
-  auto [found, isNew] = numbers.try_emplace({value, layoutNumber}, static_cast<uint32_t>(block.values.size()));
+  auto [found, isNew] =
+      numbers.try_emplace({value, layoutNumber}, static_cast<uint32_t>(block.values.size()));
   if (isNew) {
     const TableValue &from = table.values[value];
     PlanValue to;
@@ -68,7 +69,8 @@ uint32_t Assembler::valueNumber(uint32_t value, uint32_t layoutNumber) {
 }
 
 uint32_t Assembler::constantNumber(uint32_t value) {
-  auto [found, isNew] = constantNumbers.try_emplace(value, static_cast<uint32_t>(block.values.size()));
+  auto [found, isNew] =
+      constantNumbers.try_emplace(value, static_cast<uint32_t>(block.values.size()));
   if (isNew) {
     const TableValue &from = table.values[value];
     PlanConstant constant;
@@ -93,7 +95,8 @@ uint32_t Assembler::constantNumber(uint32_t value) {
 }
 
 uint32_t Assembler::problemNumber(const std::string &text) {
-  auto [found, isNew] = problemNumbers.try_emplace(text, static_cast<uint32_t>(plan.problems.size()));
+  auto [found, isNew] =
+      problemNumbers.try_emplace(text, static_cast<uint32_t>(plan.problems.size()));
   if (isNew)
     plan.problems.push_back(text);
   return found->second;
@@ -118,7 +121,8 @@ KernelChoice Assembler::choiceOf(const Trial &trial) {
   return choice;
 }
 
-/// The best own kernel for when the library is gone: in the step's layouts if there is one, else in any.
+/// The best own kernel for when the library is gone: in the step's layouts if there is one, else in
+/// any.
 void Assembler::addFallback(PlanStep &step, uint32_t region, const Trial &trial) {
   const std::string &provider = trial.candidate.provider;
   if (provider == "native" || provider == "reference" || !(*chosen.evaluations)[region])
@@ -145,8 +149,8 @@ void Assembler::addFallback(PlanStep &step, uint32_t region, const Trial &trial)
     step.fallback = choiceOf(*best);
 }
 
-void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation, const Trial *chosenTrial,
-                             const Problem &problem) {
+void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
+                             const Trial *chosenTrial, const Problem &problem) {
   for (const Trial &trial : evaluation.trials) {
     Alternative alternative;
     alternative.label = trial.candidate.label();
@@ -159,7 +163,8 @@ void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation, con
       alternative.outcome = std::string(outcomeName(trial.outcome)) + ": " + trial.detail;
     else if (trial.micros < 0)
       alternative.outcome = trial.candidate.provider == "reference" ? "last resort" : "not timed";
-    else if (chosenTrial && costOf(trial, problem, target, {}) >= costOf(*chosenTrial, problem, target, {}))
+    else if (chosenTrial &&
+             costOf(trial, problem, target, {}) >= costOf(*chosenTrial, problem, target, {}))
       alternative.outcome = "slower";
     else
       alternative.outcome = "its layouts cost more than it saves";
@@ -206,9 +211,11 @@ void Assembler::addKernel(const CoverOption &option, const OptionMeaning &meanin
                                  chosen.layouts->begin());
   };
   for (size_t i = 0; i < problem.operands.size(); ++i)
-    step.inputs.push_back(valueNumber(problem.operands[i], numberOfLayout(layoutsOf.inputLayouts[i])));
+    step.inputs.push_back(
+        valueNumber(problem.operands[i], numberOfLayout(layoutsOf.inputLayouts[i])));
   for (size_t i = 0; i < problem.results.size(); ++i)
-    step.outputs.push_back(valueNumber(problem.results[i], numberOfLayout(layoutsOf.outputLayouts[i])));
+    step.outputs.push_back(
+        valueNumber(problem.results[i], numberOfLayout(layoutsOf.outputLayouts[i])));
   step.choice = choiceOf(trial);
   if (meaning.kind == OptionMeaning::Kind::LateBound) {
     step.kind = StepKind::LateBound;
@@ -291,8 +298,8 @@ void Assembler::addOption(uint32_t index) {
     addPossibleConversions(give.value);
 }
 
-/// Results are written straight into the caller's memory where one value is one result and nothing else owns it;
-/// otherwise a copy puts them there.
+/// Results are written straight into the caller's memory where one value is one result and nothing
+/// else owns it; otherwise a copy puts them there.
 void Assembler::bindOutputs() {
   for (uint32_t i = 0; i < table.outputs.size(); ++i) {
     uint32_t number = valueNumber(table.outputs[i], 0);
@@ -331,7 +338,8 @@ void Assembler::findSymbolSources() {
     const PlanValue &value = block.values[number];
     for (uint32_t axis = 0; axis < value.extents.size(); ++axis) {
       std::vector<std::string> symbols = value.extents[axis].symbols();
-      if (symbols.size() == 1 && value.extents[axis] == Extent::symbol(symbols[0]) && known.insert(symbols[0]).second)
+      if (symbols.size() == 1 && value.extents[axis] == Extent::symbol(symbols[0]) &&
+          known.insert(symbols[0]).second)
         plan.symbolSources.push_back({symbols[0], number, axis});
     }
   };
@@ -354,7 +362,8 @@ Expected<Plan> Assembler::run() {
     block.values[number].index = i;
     block.inputs.push_back(number);
   }
-  pendingConversions.insert(chosen.solution->conversions.begin(), chosen.solution->conversions.end());
+  pendingConversions.insert(chosen.solution->conversions.begin(),
+                            chosen.solution->conversions.end());
   for (uint32_t index : pendingConversions)
     if (!(*chosen.conversions)[index].trial)
       return internalError("a layout conversion was chosen that nobody can do");
@@ -377,8 +386,8 @@ Expected<Plan> Assembler::run() {
 
 } // namespace
 
-Problem conversionProblem(const TableValue &value, const SymbolRanges &ranges, const std::string &from,
-                          const std::string &to) {
+Problem conversionProblem(const TableValue &value, const SymbolRanges &ranges,
+                          const std::string &from, const std::string &to) {
   Problem problem;
   ProblemValue described;
   described.type = value.type;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a chosen cover to a plan: steps in order, conversions where they are paid for, views as aliases, memory by
-// lifetime, fallbacks, and the report of what else was on offer.
+// From a chosen cover to a plan: steps in order, conversions where they are paid for, views as
+// aliases, memory by lifetime, fallbacks, and the report of what else was on offer.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@ namespace dovetail::plan {
 /// What an option of the cover stands for.
 struct OptionMeaning {
   enum class Kind : uint8_t { Kernel, LateBound, View, ShapeData } kind = Kind::Kernel;
-  uint32_t region = 0;           ///< Kernel, LateBound
-  const Trial *trial = nullptr;  ///< Kernel: what runs; LateBound: what runs where no library covers
+  uint32_t region = 0;          ///< Kernel, LateBound
+  const Trial *trial = nullptr; ///< Kernel: what runs; LateBound: what runs where no library covers
   const Trial *library = nullptr; ///< LateBound: the library's trial at the representative extents
-  uint32_t op = 0;               ///< View
-  uint32_t value = 0;            ///< ShapeData
+  uint32_t op = 0;                ///< View
+  uint32_t value = 0;             ///< ShapeData
 };
 
 struct ConversionMeaning {
@@ -34,7 +34,8 @@ struct ChosenCover {
   const OpTable *table = nullptr;
   const std::vector<Region> *regions = nullptr;
   const std::vector<RegionProblem> *problems = nullptr; ///< one for each region
-  const std::vector<const Evaluation *> *evaluations = nullptr; ///< one for each region; may be nullptr
+  const std::vector<const Evaluation *> *evaluations =
+      nullptr; ///< one for each region; may be nullptr
   const CoverProblem *cover = nullptr;
   const std::vector<OptionMeaning> *options = nullptr;
   const std::vector<ConversionMeaning> *conversions = nullptr;
@@ -46,7 +47,7 @@ struct ChosenCover {
 Expected<Plan> assemblePlan(const ChosenCover &chosen, const Target &target);
 
 /// dvt_reorder of one value between two layouts.
-Problem conversionProblem(const TableValue &value, const SymbolRanges &ranges, const std::string &from,
-                          const std::string &to);
+Problem conversionProblem(const TableValue &value, const SymbolRanges &ranges,
+                          const std::string &from, const std::string &to);
 
 } // namespace dovetail::plan

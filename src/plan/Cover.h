@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choice for the whole model as a minimum-cost cover, and nothing else: a pure function over data. Every needed
-// value exists in every layout in which a chosen option wants it, produced at least once; a conversion is paid once
-// however many use it. As a 0-1 program with x for options, c for conversions (v: a -> b):
+// The choice for the whole model as a minimum-cost cover, and nothing else: a pure function over
+// data. Every needed value exists in every layout in which a chosen option wants it, produced at
+// least once; a conversion is paid once however many use it. As a 0-1 program with x for options, c
+// for conversions (v: a -> b):
 //   minimise   sum cost x + sum cost c
 //   outputs    sum of what gives (v, row-major) >= 1
-//   once       for each value: sum of options that give it <= 1 (inside other regions it may be computed again)
-//   needs      for options O that give the same value and need a state s: sum of what gives s >= sum of x over O
-//   sources    for each conversion from a: sum of options that give (v, a) >= c
-// Options may depend on each other in a circle, though each alone is convex; such answers are cut off and solved
-// again. HiGHS does the exact work with limits that do not depend on time.
+//   once       for each value: sum of options that give it <= 1 (inside other regions it may be
+//   computed again) needs      for options O that give the same value and need a state s: sum of
+//   what gives s >= sum of x over O sources    for each conversion from a: sum of options that give
+//   (v, a) >= c
+// Options may depend on each other in a circle, though each alone is convex; such answers are cut
+// off and solved again. HiGHS does the exact work with limits that do not depend on time.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +56,7 @@ struct CoverSolution {
 };
 
 struct CoverLimits {
-  int64_t maxNodes = 500;  ///< of branch and bound, per solve
+  int64_t maxNodes = 500;    ///< of branch and bound, per solve
   double relativeGap = 1e-7; ///< distance from the bound that is good enough
 };
 
@@ -63,8 +65,9 @@ Expected<CoverSolution> solveCover(const CoverProblem &problem, const CoverLimit
 /// The starting answer: cheapest producer of every needed state, shared costs split among users.
 Expected<CoverSolution> solveCoverGreedily(const CoverProblem &problem);
 
-/// Order in which the options can run; nothing where they depend on each other in a circle, then `circle` names
-/// options of one.
-bool orderCover(const CoverProblem &problem, CoverSolution &solution, std::vector<uint32_t> *circle);
+/// Order in which the options can run; nothing where they depend on each other in a circle, then
+/// `circle` names options of one.
+bool orderCover(const CoverProblem &problem, CoverSolution &solution,
+                std::vector<uint32_t> *circle);
 
 } // namespace dovetail::plan

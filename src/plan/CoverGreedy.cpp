@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The greedy cover: tree costs by dynamic programming over states, then needed states satisfied from the outputs
-// backwards with the cheapest producer. Also the ordering of a cover.
+// The greedy cover: tree costs by dynamic programming over states, then needed states satisfied
+// from the outputs backwards with the cheapest producer. Also the ordering of a cover.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -32,7 +32,8 @@ public:
         ++users[need.value];
   }
 
-  /// Bellman-Ford over states: costs only fall, few rounds suffice since options are in rough topological order.
+  /// Bellman-Ford over states: costs only fall, few rounds suffice since options are in rough
+  /// topological order.
   void relax() {
     bool changed = true;
     for (int round = 0; changed && round < 200; ++round) {
@@ -52,7 +53,8 @@ public:
         const CoverConversion &conversion = problem.conversions[i];
         auto from = origins.find({conversion.value, conversion.from});
         if (from != origins.end() && from->second.conversion < 0 && from->second.cost < kInfinity)
-          changed |= improve({conversion.value, conversion.to}, {from->second.cost + conversion.cost, -1, i});
+          changed |= improve({conversion.value, conversion.to},
+                             {from->second.cost + conversion.cost, -1, i});
       }
     }
   }
@@ -101,7 +103,8 @@ private:
     if (origin == origins.end())
       return kInfinity;
     auto count = users.find(state.value);
-    return origin->second.cost / std::sqrt(static_cast<double>(count == users.end() ? 1 : count->second));
+    return origin->second.cost /
+           std::sqrt(static_cast<double>(count == users.end() ? 1 : count->second));
   }
   bool improve(LayoutState state, Origin candidate) {
     Origin &known = origins[state];
@@ -124,7 +127,8 @@ Expected<CoverSolution> solveCoverGreedily(const CoverProblem &problem) {
   return greedy.collect();
 }
 
-bool orderCover(const CoverProblem &problem, CoverSolution &solution, std::vector<uint32_t> *circle) {
+bool orderCover(const CoverProblem &problem, CoverSolution &solution,
+                std::vector<uint32_t> *circle) {
   std::set<LayoutState> have(problem.available.begin(), problem.available.end());
   std::map<uint32_t, std::vector<uint32_t>> conversionsFrom; // value -> conversions
   for (uint32_t index : solution.conversions)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exact cover by HiGHS, through its C interface, starting from the greedy answer. One thread, a fixed seed and a
-// limit on nodes instead of time: the same problem has the same answer on every machine.
+// The exact cover by HiGHS, through its C interface, starting from the greedy answer. One thread, a
+// fixed seed and a limit on nodes instead of time: the same problem has the same answer on every
+// machine.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -34,8 +35,8 @@ public:
     available.insert(problem.available.begin(), problem.available.end());
     for (LayoutState state : problem.required)
       addDemand(state, {}, 1);
-    // Options that give the same value exclude each other, so their needs add up in one row; a row for each option
-    // alone would let k halves of alternatives live on one k-th of what they need.
+    // Options that give the same value exclude each other, so their needs add up in one row; a row
+    // for each option alone would let k halves of alternatives live on one k-th of what they need.
     std::map<uint32_t, std::vector<uint32_t>> givers, groups;
     for (uint32_t i = 0; i < optionCount; ++i) {
       std::set<uint32_t> values;
@@ -102,9 +103,10 @@ public:
       rowUpper.push_back(Highs_getInfinity(highs.get()));
     }
     HighsInt status = Highs_passMip(
-        highs.get(), columns, static_cast<HighsInt>(rows.size()), static_cast<HighsInt>(indices.size()),
-        kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0, costs.data(), lower.data(), upper.data(),
-        rowLower.data(), rowUpper.data(), starts.data(), indices.data(), values.data(), integrality.data());
+        highs.get(), columns, static_cast<HighsInt>(rows.size()),
+        static_cast<HighsInt>(indices.size()), kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0,
+        costs.data(), lower.data(), upper.data(), rowLower.data(), rowUpper.data(), starts.data(),
+        indices.data(), values.data(), integrality.data());
     if (status == kHighsStatusError)
       return false;
     std::vector<double> answer(columns, 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Roofline estimates (Williams, Waterman, Patterson 2009): time is the larger of work over peak and traffic over
-// bandwidth, with an efficiency by family, plus a fixed cost per step. Used where nothing was measured.
+// Roofline estimates (Williams, Waterman, Patterson 2009): time is the larger of work over peak and
+// traffic over bandwidth, with an efficiency by family, plus a fixed cost per step. Used where
+// nothing was measured.
 #include <algorithm>
 #include <string_view>
 
@@ -30,11 +31,14 @@ double flopsOf(const Problem &problem, const SymbolValues &symbols) {
     bool two = op.inputs.size() > 1 && op.inputs[1] != kNoValue;
     if (two && (op.name == "conv" || op.name == "conv_transpose")) {
       const ProblemValue &weights = problem.values[op.inputs[1]];
-      double perOutput = elementsOf(weights, symbols) / std::max(1.0, valueOf(weights.extents[0], symbols));
-      flops += 2 * perOutput * (op.name == "conv" ? outputs : elementsOf(problem.values[op.inputs[0]], symbols));
+      double perOutput =
+          elementsOf(weights, symbols) / std::max(1.0, valueOf(weights.extents[0], symbols));
+      flops += 2 * perOutput *
+               (op.name == "conv" ? outputs : elementsOf(problem.values[op.inputs[0]], symbols));
     } else if (two && (op.name == "mat_mul" || op.name == "gemm")) {
       const ProblemValue &a = problem.values[op.inputs[0]];
-      bool transposed = op.attributes.count("transA") && std::get<int64_t>(op.attributes.at("transA")) != 0;
+      bool transposed =
+          op.attributes.count("transA") && std::get<int64_t>(op.attributes.at("transA")) != 0;
       if (!a.extents.empty())
         flops += 2 * outputs * valueOf(transposed ? a.extents.front() : a.extents.back(), symbols);
     } else if (op.name == "attention" && two) {
@@ -52,24 +56,29 @@ double flopsOf(const Problem &problem, const SymbolValues &symbols) {
 
 } // namespace
 
-double costOf(const Trial &trial, const Problem &problem, const Target &target, const SymbolValues &representative) {
+double costOf(const Trial &trial, const Problem &problem, const Target &target,
+              const SymbolValues &representative) {
   if (trial.micros >= 0)
     return trial.micros;
   if (trial.candidate.estimateMicros >= 0)
     return trial.candidate.estimateMicros;
   std::string_view algorithm = trial.candidate.algorithm;
-  bool slow = trial.candidate.provider == "reference" || algorithm.find("ref") != std::string_view::npos;
+  bool slow =
+      trial.candidate.provider == "reference" || algorithm.find("ref") != std::string_view::npos;
   double efficiency = slow ? 0.005 : algorithm.find("gemm") != std::string_view::npos ? 0.5 : 0.6;
   double lanes = target.hasFeature("avx512f") ? 32 : 16;
   double threads = trial.candidate.threading == DVT_THREADING_SERIAL ? 1 : target.threads;
   double flopsPerMicro = lanes * 2.6e3 * threads * efficiency;
   double bytes = 0;
   for (uint32_t value : problem.inputs)
-    bytes += elementsOf(problem.values[value], representative) * typeBits(problem.values[value].type) / 8;
+    bytes += elementsOf(problem.values[value], representative) *
+             typeBits(problem.values[value].type) / 8;
   for (uint32_t value : problem.outputs)
-    bytes += elementsOf(problem.values[value], representative) * typeBits(problem.values[value].type) / 8;
+    bytes += elementsOf(problem.values[value], representative) *
+             typeBits(problem.values[value].type) / 8;
   constexpr double kBytesPerMicro = 15e3, kStepMicros = 1.5;
-  return kStepMicros + std::max(flopsOf(problem, representative) / flopsPerMicro, bytes / kBytesPerMicro);
+  return kStepMicros +
+         std::max(flopsOf(problem, representative) / flopsPerMicro, bytes / kBytesPerMicro);
 }
 
 } // namespace dovetail::plan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gathers the trials of a problem provider by provider, so that a new version of one library measures only that one
-// again.
+// Gathers the trials of a problem provider by provider, so that a new version of one library
+// measures only that one again.
 #include "plan/Evaluations.h"
 
 #include <algorithm>
@@ -11,10 +11,11 @@
 
 namespace dovetail::plan {
 
-Evaluations::Evaluations(Target target, std::map<std::string, std::string> providers, PlanCache &cache,
-                         const PlannerOptions &options, uint64_t footprintBytes)
+Evaluations::Evaluations(Target target, std::map<std::string, std::string> providers,
+                         PlanCache &cache, const PlannerOptions &options, uint64_t footprintBytes)
     : target(target), providers(std::move(providers)), cache(cache), options(options),
-      footprintBytes(footprintBytes), worker(options.worker, target), start(std::chrono::steady_clock::now()) {}
+      footprintBytes(footprintBytes), worker(options.worker, target),
+      start(std::chrono::steady_clock::now()) {}
 
 bool Evaluations::budgetLeft() const {
   std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
@@ -26,7 +27,8 @@ const Evaluation *Evaluations::known(const std::string &text) const {
   return found == evaluations.end() ? nullptr : &found->second;
 }
 
-Expected<const Evaluation *> Evaluations::of(const Problem &problem, const SymbolValues &representative) {
+Expected<const Evaluation *> Evaluations::of(const Problem &problem,
+                                             const SymbolValues &representative) {
   std::string text = problem.text();
   if (const Evaluation *evaluation = known(text))
     return evaluation;
@@ -40,9 +42,9 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
       values += fmt::format(" {}={}", symbol, value);
   auto keyFor = [&](const std::string &provider, const std::string &version) {
     // Footprints of like size share measurements.
-    std::string mode =
-        request.measure ? fmt::format("measured under 2^{} bytes{}", std::bit_width(footprintBytes), values)
-                        : "checked" + values;
+    std::string mode = request.measure ? fmt::format("measured under 2^{} bytes{}",
+                                                     std::bit_width(footprintBytes), values)
+                                       : "checked" + values;
     return PlanCache::Key{text, target.text(), provider, version, mode};
   };
   Evaluation all;
@@ -57,7 +59,8 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
   if (request.providers.empty()) {
     ++fromCache;
   } else if (options.select == Select::Replay) {
-    return unavailable("replay: the cache holds no measurement of {} by {} for this target and these library versions: "
+    return unavailable("replay: the cache holds no measurement of {} by {} for this target and "
+                       "these library versions: "
                        "{}; run once with --select=measure",
                        summary(problem), fmt::join(request.providers, ", "), text);
   } else {
@@ -74,7 +77,8 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
       for (const auto &refusal : fresh->refusals)
         if (refusal.first == provider)
           part.refusals.push_back(refusal);
-      bool kept = std::find(options.forget.begin(), options.forget.end(), provider) == options.forget.end();
+      bool kept =
+          std::find(options.forget.begin(), options.forget.end(), provider) == options.forget.end();
       if (request.build && kept)
         cache.store(keyFor(provider, providers[provider]), part);
     }
@@ -86,7 +90,8 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem, const Symbo
   return &evaluations.emplace(std::move(text), std::move(all)).first->second;
 }
 
-Status Evaluations::build(const Problem &problem, const Trial &trial, const SymbolValues &representative) {
+Status Evaluations::build(const Problem &problem, const Trial &trial,
+                          const SymbolValues &representative) {
   auto found = evaluations.find(problem.text());
   if (found == evaluations.end() || trial.built)
     return Status::success();

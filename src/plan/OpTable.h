@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph as plain tables: what region forming and problem building work on, without MLIR. Ops are the primitive
-// ones, those inside composites included; a composite names the ops of its body and stands for them as one named op.
-// Views (reshape and its kin) carry no kernel. Ops that only compute extents are gone: their results are shape data.
+// The graph as plain tables: what region forming and problem building work on, without MLIR. Ops
+// are the primitive ones, those inside composites included; a composite names the ops of its body
+// and stands for them as one named op. Views (reshape and its kin) carry no kernel. Ops that only
+// compute extents are gone: their results are shape data.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,21 @@
 namespace dovetail::plan {
 
 enum class OpRole : uint8_t {
-  Pointwise,   ///< each output element depends on the operands' elements at the same (broadcast) position
+  Pointwise,   ///< each output element depends on the operands' elements at the same (broadcast)
+               ///< position
   Contraction, ///< convolutions and matrix products
-  Reduction,   ///< reductions, poolings, softmax, normalisations: anchors that pointwise ops join on both sides
-  Movement,    ///< transposes, slices, gathers, pads, concatenations: elements move, values stay
-  View,        ///< same bytes under other extents
-  Other        ///< runs alone
+  Reduction, ///< reductions, poolings, softmax, normalisations: anchors that pointwise ops join on
+             ///< both sides
+  Movement,  ///< transposes, slices, gathers, pads, concatenations: elements move, values stay
+  View,      ///< same bytes under other extents
+  Other      ///< runs alone
 };
 
 struct TableValue {
   dvt_type type = DVT_F32;
   std::vector<Extent> extents;
   std::string name;
-  int32_t producer = -1; ///< op that defines it
+  int32_t producer = -1;       ///< op that defines it
   std::vector<uint32_t> users; ///< ops, ascending, each once
   bool constant = false;
   const void *data = nullptr; ///< bytes of a constant, row-major
@@ -37,7 +40,7 @@ struct TableValue {
   /// Elements of a shape tensor that are extents; such a value needs no kernel.
   std::vector<Extent> shapeData;
   bool isShapeData = false;
-  bool absent = false;  ///< stands for an operand that is not there
+  bool absent = false;        ///< stands for an operand that is not there
   bool dataDependent = false; ///< extents known only after its producer ran
 };
 

@@ -28,7 +28,9 @@ CREATE TABLE IF NOT EXISTS kernels(
 
 class Statement {
 public:
-  Statement(sqlite3 *database, const char *text) { sqlite3_prepare_v2(database, text, -1, &handle, nullptr); }
+  Statement(sqlite3 *database, const char *text) {
+    sqlite3_prepare_v2(database, text, -1, &handle, nullptr);
+  }
   ~Statement() { sqlite3_finalize(handle); }
   Statement(const Statement &) = delete;
   Statement &bind(int at, const std::string &text) {
@@ -68,7 +70,8 @@ struct PlanCache::State {
   ~State() { sqlite3_close(database); }
   void complain(const char *action) {
     if (!complained)
-      log(LogLevel::Warning, "the plan cache {} cannot be {}: {}; measurements of this run are not kept", file, action,
+      log(LogLevel::Warning,
+          "the plan cache {} cannot be {}: {}; measurements of this run are not kept", file, action,
           database ? sqlite3_errmsg(database) : "no memory");
     complained = true;
   }
@@ -84,8 +87,9 @@ Expected<std::unique_ptr<PlanCache>> PlanCache::open(const std::string &folder, 
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure)
-    return unavailable("the plan cache folder {} cannot be created: {}; choose another one with --cache DIR", folder,
-                       failure.message());
+    return unavailable(
+        "the plan cache folder {} cannot be created: {}; choose another one with --cache DIR",
+        folder, failure.message());
   std::string file = folder + "/plans.sqlite";
   for (int attempt = 0; attempt < 2; ++attempt) {
     State &state = *cache->state;
@@ -94,8 +98,10 @@ Expected<std::unique_ptr<PlanCache>> PlanCache::open(const std::string &folder, 
     int code = sqlite3_open(file.c_str(), &state.database);
     if (code == SQLITE_OK) {
       sqlite3_busy_timeout(state.database, 10000);
-      code = sqlite3_exec(state.database, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
-                          nullptr, nullptr, nullptr);
+      code = sqlite3_exec(
+          state.database,
+          "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;", nullptr,
+          nullptr, nullptr);
     }
     if (code == SQLITE_OK) {
       bool known = false;
@@ -104,22 +110,26 @@ Expected<std::unique_ptr<PlanCache>> PlanCache::open(const std::string &folder, 
         known = version.step() == SQLITE_ROW && version.integer(0) == kSchemaVersion;
       }
       if (!known)
-        code = sqlite3_exec(state.database, "DROP TABLE IF EXISTS kernels; DROP TABLE IF EXISTS evaluations;", nullptr,
-                            nullptr, nullptr);
+        code = sqlite3_exec(state.database,
+                            "DROP TABLE IF EXISTS kernels; DROP TABLE IF EXISTS evaluations;",
+                            nullptr, nullptr, nullptr);
     }
     if (code == SQLITE_OK)
       code = sqlite3_exec(state.database, kSchema, nullptr, nullptr, nullptr);
     if (code == SQLITE_OK)
-      code = sqlite3_exec(state.database, fmt::format("PRAGMA user_version={}", kSchemaVersion).c_str(), nullptr,
+      code = sqlite3_exec(state.database,
+                          fmt::format("PRAGMA user_version={}", kSchemaVersion).c_str(), nullptr,
                           nullptr, nullptr);
     if (code == SQLITE_OK)
       return cache;
     if (code != SQLITE_NOTADB && code != SQLITE_CORRUPT)
-      return unavailable("the plan cache {} cannot be written: {}; choose another folder with --cache DIR", file,
-                         state.database ? sqlite3_errmsg(state.database) : "no memory");
+      return unavailable(
+          "the plan cache {} cannot be written: {}; choose another folder with --cache DIR", file,
+          state.database ? sqlite3_errmsg(state.database) : "no memory");
     cache->state = std::make_unique<State>();
     std::filesystem::rename(file, file + ".corrupt", failure);
-    log(LogLevel::Warning, "the plan cache {} was corrupt; it was set aside as {}.corrupt", file, file);
+    log(LogLevel::Warning, "the plan cache {} was corrupt; it was set aside as {}.corrupt", file,
+        file);
   }
   return unavailable("the plan cache {} is corrupt and cannot be replaced; remove it", file);
 }
@@ -127,14 +137,20 @@ Expected<std::unique_ptr<PlanCache>> PlanCache::open(const std::string &folder, 
 std::optional<Evaluation> PlanCache::find(const Key &key) {
   if (!state->database)
     return std::nullopt;
-  Statement query(state->database, "SELECT id, trials FROM evaluations WHERE problem=?1 AND target=?2 AND "
-                                   "provider=?3 AND version=?4 AND mode=?5");
-  query.bind(1, key.problem).bind(2, key.target).bind(3, key.provider).bind(4, key.version).bind(5, key.mode);
+  Statement query(state->database,
+                  "SELECT id, trials FROM evaluations WHERE problem=?1 AND target=?2 AND "
+                  "provider=?3 AND version=?4 AND mode=?5");
+  query.bind(1, key.problem)
+      .bind(2, key.target)
+      .bind(3, key.provider)
+      .bind(4, key.version)
+      .bind(5, key.mode);
   if (query.step() != SQLITE_ROW)
     return std::nullopt;
   int64_t id = query.integer(0);
   std::vector<std::vector<uint8_t>> blobs;
-  Statement kernels(state->database, "SELECT bytes FROM kernels WHERE evaluation=?1 ORDER BY position");
+  Statement kernels(state->database,
+                    "SELECT bytes FROM kernels WHERE evaluation=?1 ORDER BY position");
   kernels.bind(1, id);
   while (kernels.step() == SQLITE_ROW)
     blobs.push_back(kernels.blob(0));
@@ -151,24 +167,37 @@ void PlanCache::store(const Key &key, const Evaluation &evaluation) {
   if (!state->database)
     return;
   std::vector<std::vector<uint8_t>> blobs;
-  std::string text = toJson(evaluation, &blobs).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  bool good = sqlite3_exec(state->database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK;
+  std::string text =
+      toJson(evaluation, &blobs).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  bool good =
+      sqlite3_exec(state->database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK;
   if (good) {
-    Statement remove(state->database, "DELETE FROM evaluations WHERE problem=?1 AND target=?2 AND provider=?3 AND "
-                                      "version=?4 AND mode=?5");
-    remove.bind(1, key.problem).bind(2, key.target).bind(3, key.provider).bind(4, key.version).bind(5, key.mode);
+    Statement remove(state->database,
+                     "DELETE FROM evaluations WHERE problem=?1 AND target=?2 AND provider=?3 AND "
+                     "version=?4 AND mode=?5");
+    remove.bind(1, key.problem)
+        .bind(2, key.target)
+        .bind(3, key.provider)
+        .bind(4, key.version)
+        .bind(5, key.mode);
     good = remove.step() == SQLITE_DONE;
   }
   if (good) {
-    Statement insert(state->database, "INSERT INTO evaluations(problem, target, provider, version, mode, trials) "
-                                      "VALUES(?1,?2,?3,?4,?5,?6)");
-    insert.bind(1, key.problem).bind(2, key.target).bind(3, key.provider).bind(4, key.version).bind(5, key.mode);
+    Statement insert(state->database,
+                     "INSERT INTO evaluations(problem, target, provider, version, mode, trials) "
+                     "VALUES(?1,?2,?3,?4,?5,?6)");
+    insert.bind(1, key.problem)
+        .bind(2, key.target)
+        .bind(3, key.provider)
+        .bind(4, key.version)
+        .bind(5, key.mode);
     insert.bind(6, text);
     good = insert.step() == SQLITE_DONE;
   }
   int64_t id = sqlite3_last_insert_rowid(state->database);
   for (size_t i = 0; good && i < blobs.size(); ++i) {
-    Statement insert(state->database, "INSERT INTO kernels(evaluation, position, bytes) VALUES(?1,?2,?3)");
+    Statement insert(state->database,
+                     "INSERT INTO kernels(evaluation, position, bytes) VALUES(?1,?2,?3)");
     insert.bind(1, id).bind(2, static_cast<int64_t>(i)).bind(3, blobs[i]);
     good = insert.step() == SQLITE_DONE;
   }

@@ -14,9 +14,12 @@
 namespace dovetail::plan {
 namespace {
 
-constexpr double kLastResort = 1e6; // micros that a preference adds for each op against it; a missing one a tenth
+constexpr double kLastResort =
+    1e6; // micros that a preference adds for each op against it; a missing one a tenth
 
-bool isLibrary(const std::string &provider) { return provider != "native" && provider != "reference"; }
+bool isLibrary(const std::string &provider) {
+  return provider != "native" && provider != "reference";
+}
 
 /// Values at which symbolic problems are timed: modest sizes inside their ranges.
 SymbolValues representativeValues(const SymbolRanges &ranges) {
@@ -53,8 +56,8 @@ struct Planner::State {
   std::map<std::string, uint32_t> layoutNumbers{{"", 0}};
   std::vector<std::string> layouts{""};
 
-  State(const OpTable &table, Target target, std::map<std::string, std::string> providers, PlanCache &cache,
-        PlannerOptions given)
+  State(const OpTable &table, Target target, std::map<std::string, std::string> providers,
+        PlanCache &cache, PlannerOptions given)
       : table(table), target(target), providers(providers), options(std::move(given)),
         representative(representativeValues(table.ranges)),
         evaluations(target, std::move(providers), cache, options, footprint()) {}
@@ -101,9 +104,10 @@ struct Planner::State {
   std::map<std::pair<uint32_t, uint32_t>, std::map<double, double>> conversionRates;
 };
 
-Planner::Planner(const OpTable &table, Target target, std::map<std::string, std::string> providers, PlanCache &cache,
-                 PlannerOptions options)
-    : state(std::make_unique<State>(table, std::move(target), std::move(providers), cache, std::move(options))) {}
+Planner::Planner(const OpTable &table, Target target, std::map<std::string, std::string> providers,
+                 PlanCache &cache, PlannerOptions options)
+    : state(std::make_unique<State>(table, std::move(target), std::move(providers), cache,
+                                    std::move(options))) {}
 Planner::~Planner() = default;
 const Planner::Statistics &Planner::statistics() const { return state->statistics; }
 Status Planner::evaluate() { return state->evaluate(); }
@@ -111,11 +115,13 @@ Expected<Plan> Planner::choose(Prefer prefer) { return state->choose(prefer); }
 
 Status Planner::State::checkForced() const {
   for (const ForcedChoice &forced : options.force) {
-    bool found = std::any_of(table.ops.begin(), table.ops.end(), [&](const TableOp &op) { return op.node == forced.node; });
+    bool found = std::any_of(table.ops.begin(), table.ops.end(),
+                             [&](const TableOp &op) { return op.node == forced.node; });
     found |= std::any_of(table.composites.begin(), table.composites.end(),
                          [&](const TableComposite &c) { return c.node == forced.node; });
     if (!found)
-      return badInput("--force names the node '{}', which the optimised graph does not have; 'explain' lists the nodes",
+      return badInput("--force names the node '{}', which the optimised graph does not have; "
+                      "'explain' lists the nodes",
                       forced.node);
   }
   return Status::success();
@@ -139,8 +145,9 @@ Status Planner::State::evaluate() {
   std::vector<uint32_t> order(regions.size());
   for (uint32_t i = 0; i < order.size(); ++i)
     order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return regions[a].units.size() < regions[b].units.size(); });
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return regions[a].units.size() < regions[b].units.size();
+  });
   std::set<std::string> done;
   auto lastReport = start;
   for (uint32_t region : order) {
@@ -171,28 +178,33 @@ Status Planner::State::evaluate() {
       }
     }
   }
-  options.log(LogLevel::Debug, "{} regions, {} problems, {} from the cache, {:.1f} s", regions.size(), distinct.size(),
-              evaluations.fromCache, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  options.log(LogLevel::Debug, "{} regions, {} problems, {} from the cache, {:.1f} s",
+              regions.size(), distinct.size(), evaluations.fromCache,
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   statistics.fromCache = evaluations.fromCache;
   statistics.failures = evaluations.failures;
-  statistics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  statistics.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return Status::success();
 }
 
 bool Planner::State::allowed(const Trial &trial) const {
   if (!trial.usable())
     return false;
-  if (options.deterministic && (!trial.candidate.deterministic || trial.candidate.numerics != "f32"))
+  if (options.deterministic &&
+      (!trial.candidate.deterministic || trial.candidate.numerics != "f32"))
     return false;
-  return options.only.empty() ||
-         std::find(options.only.begin(), options.only.end(), trial.candidate.provider) != options.only.end();
+  return options.only.empty() || std::find(options.only.begin(), options.only.end(),
+                                           trial.candidate.provider) != options.only.end();
 }
 
 bool Planner::State::allowedByForce(uint32_t region, const Trial &trial) const {
   for (const ForcedChoice &forced : options.force)
     for (Unit unit : regions[region].units) {
-      const std::string &node = unit.composite ? table.composites[unit.index].node : table.ops[unit.index].node;
-      if (node == forced.node && trial.candidate.provider + ":" + trial.candidate.algorithm != forced.algorithm)
+      const std::string &node =
+          unit.composite ? table.composites[unit.index].node : table.ops[unit.index].node;
+      if (node == forced.node &&
+          trial.candidate.provider + ":" + trial.candidate.algorithm != forced.algorithm)
         return false;
     }
   return true;
@@ -233,7 +245,8 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     for (size_t i = 0; i < problem.results.size(); ++i)
       best.option.gives.push_back({problem.results[i], layoutNumber(candidate.outputLayouts[i])});
     std::sort(best.option.needs.begin(), best.option.needs.end());
-    best.option.needs.erase(std::unique(best.option.needs.begin(), best.option.needs.end()), best.option.needs.end());
+    best.option.needs.erase(std::unique(best.option.needs.begin(), best.option.needs.end()),
+                            best.option.needs.end());
     // One value cannot be taken in two layouts at no cost by one kernel; each needed state counts.
     auto key = std::make_pair(best.option.needs, best.option.gives);
     auto [found, isNew] = bestOf.try_emplace(key, best);
@@ -243,29 +256,34 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
   bool symbolic = problem.problem.hasSymbols();
   const Trial *runtimeKernel = nullptr;
   for (const Trial &trial : evaluation->trials) {
-    if (!allowed(trial) || !allowedByForce(region, trial) || (symbolic && !trial.candidate.runtimeExtents))
+    if (!allowed(trial) || !allowedByForce(region, trial) ||
+        (symbolic && !trial.candidate.runtimeExtents))
       continue;
     offer(trial, {OptionMeaning::Kind::Kernel, region, &trial, nullptr, 0, 0});
-    bool rowMajor = std::all_of(trial.candidate.inputLayouts.begin(), trial.candidate.inputLayouts.end(),
-                                [](const std::string &text) { return text.empty(); }) &&
-                    std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
-                                [](const std::string &text) { return text.empty(); });
-    if (rowMajor && (!runtimeKernel || costOf(trial, problem.problem, target, representative) <
-                                           costOf(*runtimeKernel, problem.problem, target, representative)))
+    bool rowMajor =
+        std::all_of(trial.candidate.inputLayouts.begin(), trial.candidate.inputLayouts.end(),
+                    [](const std::string &text) { return text.empty(); }) &&
+        std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
+                    [](const std::string &text) { return text.empty(); });
+    if (rowMajor &&
+        (!runtimeKernel || costOf(trial, problem.problem, target, representative) <
+                               costOf(*runtimeKernel, problem.problem, target, representative)))
       runtimeKernel = &trial;
   }
   if (symbolic && runtimeKernel && lateEvaluations[region]) {
     for (const Trial &trial : lateEvaluations[region]->trials) {
-      bool rowMajor = std::all_of(trial.candidate.inputLayouts.begin(), trial.candidate.inputLayouts.end(),
-                                  [](const std::string &text) { return text.empty(); }) &&
-                      std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
-                                  [](const std::string &text) { return text.empty(); });
+      bool rowMajor =
+          std::all_of(trial.candidate.inputLayouts.begin(), trial.candidate.inputLayouts.end(),
+                      [](const std::string &text) { return text.empty(); }) &&
+          std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
+                      [](const std::string &text) { return text.empty(); });
       if (!allowed(trial) || !isLibrary(trial.candidate.provider) || !rowMajor)
         continue;
       offer(trial, {OptionMeaning::Kind::LateBound, region, runtimeKernel, &trial, 0, 0});
     }
   }
-  for (auto &[key, best] : bestOf) {
+  for (const auto &entry : bestOf) {
+    const Best &best = entry.second;
     bool dominated = std::any_of(bestOf.begin(), bestOf.end(), [&](const auto &other) {
       return &other.second != &best && dominates(other.second.option, best.option);
     });
@@ -276,7 +294,8 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
   }
 }
 
-/// Whether `other`, with conversions of all that differs, costs no more than `option` of the same region.
+/// Whether `other`, with conversions of all that differs, costs no more than `option` of the same
+/// region.
 bool Planner::State::dominates(const CoverOption &other, const CoverOption &option) const {
   double cost = other.cost;
   auto add = [&](const std::vector<LayoutState> &from, const std::vector<LayoutState> &to) {
@@ -309,8 +328,8 @@ void Planner::State::addViewOptions() {
     }
 }
 
-/// From the measured conversion between the same layouts that is nearest in size; without one, on the dear side, so
-/// that an answer does not live on conversions that turn out not to be cheap.
+/// From the measured conversion between the same layouts that is nearest in size; without one, on
+/// the dear side, so that an answer does not live on conversions that turn out not to be cheap.
 double Planner::State::guessConversion(uint32_t value, uint32_t from, uint32_t to) const {
   double bytes = bytesOfValue(value);
   auto rates = conversionRates.find({from, to});
@@ -341,12 +360,15 @@ void Planner::State::addConversions(bool measuredOnly) {
         if (from == to)
           continue;
         ConversionMeaning meaning;
-        meaning.problem = conversionProblem(table.values[value], table.ranges, layouts[from], layouts[to]);
+        meaning.problem =
+            conversionProblem(table.values[value], table.ranges, layouts[from], layouts[to]);
         double cost;
         if (const Evaluation *known = evaluations.known(meaning.problem.text())) {
           for (const Trial &trial : known->trials)
-            if (allowed(trial) && (!meaning.trial || costOf(trial, meaning.problem, target, representative) <
-                                                         costOf(*meaning.trial, meaning.problem, target, representative)))
+            if (allowed(trial) &&
+                (!meaning.trial ||
+                 costOf(trial, meaning.problem, target, representative) <
+                     costOf(*meaning.trial, meaning.problem, target, representative)))
               meaning.trial = &trial;
           if (!meaning.trial)
             continue; // nobody converts these
@@ -362,7 +384,8 @@ void Planner::State::addConversions(bool measuredOnly) {
       }
 }
 
-/// Evaluates the conversions that a solution uses and nobody has measured yet; true when there were any.
+/// Evaluates the conversions that a solution uses and nobody has measured yet; true when there were
+/// any.
 bool Planner::State::measureConversions(const CoverSolution &solution) {
   bool any = false;
   for (uint32_t index : solution.conversions) {
@@ -376,8 +399,8 @@ bool Planner::State::measureConversions(const CoverSolution &solution) {
   return any;
 }
 
-/// Builds what was chosen on an estimate; true when something of it does not work, so that the answer must be sought
-/// again without it.
+/// Builds what was chosen on an estimate; true when something of it does not work, so that the
+/// answer must be sought again without it.
 Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
   bool lost = false;
   auto build = [&](const Problem &problem, const Trial *trial) {
@@ -389,12 +412,14 @@ Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
   };
   for (uint32_t index : solution.options) {
     const OptionMeaning &meaning = optionMeanings[index];
-    if (meaning.kind == OptionMeaning::Kind::Kernel || meaning.kind == OptionMeaning::Kind::LateBound)
+    if (meaning.kind == OptionMeaning::Kind::Kernel ||
+        meaning.kind == OptionMeaning::Kind::LateBound)
       if (Status status = build(problems[meaning.region].problem, meaning.trial); !status)
         return status.takeError();
   }
   for (uint32_t index : solution.conversions)
-    if (Status status = build(conversionMeanings[index].problem, conversionMeanings[index].trial); !status)
+    if (Status status = build(conversionMeanings[index].problem, conversionMeanings[index].trial);
+        !status)
       return status.takeError();
   return lost;
 }
@@ -411,7 +436,8 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
             nativeCovers[op] = nativeCovers[op] || trial.candidate.provider == "native";
           }
   CoverSolution solution;
-  // Conversions are estimated until some answer wants them; then they are measured and the answer is sought again.
+  // Conversions are estimated until some answer wants them; then they are measured and the answer
+  // is sought again.
   constexpr int kMostRounds = 8;
   for (int round = 0; round <= kMostRounds; ++round) {
     cover = {};
@@ -431,7 +457,8 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     auto solved = solveCover(cover, {.maxNodes = 1, .relativeGap = 0.01});
     if (!solved)
       return solved.takeError();
-    options.log(LogLevel::Debug, "cover: {} options, {} conversions: cost {:.1f} us, bound {:.1f} us, {:.2f} s",
+    options.log(LogLevel::Debug,
+                "cover: {} options, {} conversions: cost {:.1f} us, bound {:.1f} us, {:.2f} s",
                 cover.options.size(), cover.conversions.size(), solved->cost, solved->bound,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
     solution = std::move(*solved);
@@ -442,8 +469,9 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     if (!measured && !*lost)
       break;
   }
-  ChosenCover chosen{&table,          &regions,          &problems,           &regionEvaluations, &cover,
-                     &optionMeanings, &conversionMeanings, &layouts, &solution,          providers};
+  ChosenCover chosen{&table,    &regions,        &problems,           &regionEvaluations,
+                     &cover,    &optionMeanings, &conversionMeanings, &layouts,
+                     &solution, providers};
   auto plan = assemblePlan(chosen, target);
   if (plan) {
     plan->planningSeconds = statistics.seconds;

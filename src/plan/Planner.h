@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan room's entry: a graph as tables goes in, a plan comes out. First evaluate() collects trials of every
-// region's problem, from the cache or the worker, under a budget; then choose() covers the model, as often as wanted
-// under different preferences, from the same trials.
+// The plan room's entry: a graph as tables goes in, a plan comes out. First evaluate() collects
+// trials of every region's problem, from the cache or the worker, under a budget; then choose()
+// covers the model, as often as wanted under different preferences, from the same trials.
 #pragma once
 
 #include <functional>
@@ -29,10 +29,12 @@ struct ForcedChoice {
 
 struct PlannerOptions {
   Select select = Select::Measure;
-  std::vector<std::string> only; ///< providers; empty: all. Reference joins as last resort unless left out
+  std::vector<std::string>
+      only; ///< providers; empty: all. Reference joins as last resort unless left out
   std::vector<ForcedChoice> force;
   double budgetSeconds = 120;
-  std::vector<std::string> forget; ///< providers whose trials are not kept: they lack their compiler here
+  std::vector<std::string>
+      forget; ///< providers whose trials are not kept: they lack their compiler here
   bool deterministic = false; ///< only deterministic candidates of class "f32"
   WorkerOptions worker;
   Log log;
@@ -44,8 +46,8 @@ struct PlannerOptions {
 class Planner {
 public:
   /// `providers`: name -> version of those at hand. The table must outlive the planner.
-  Planner(const OpTable &table, Target target, std::map<std::string, std::string> providers, PlanCache &cache,
-          PlannerOptions options);
+  Planner(const OpTable &table, Target target, std::map<std::string, std::string> providers,
+          PlanCache &cache, PlannerOptions options);
   ~Planner();
 
   Status evaluate();

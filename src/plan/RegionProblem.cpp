@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns a region into a problem: its values become self-contained, small constants become literals, so that what a
-// provider may embed in a kernel is part of the problem's identity and what it may not is handed over at prepare.
+// Turns a region into a problem: its values become self-contained, small constants become literals,
+// so that what a provider may embed in a kernel is part of the problem's identity and what it may
+// not is handed over at prepare.
 #include <cstring>
 #include <map>
 #include <set>
@@ -25,7 +26,8 @@ bool isUniform(const TableValue &value, uint64_t elementBytes) {
          std::memcmp(bytes, bytes + elementBytes, value.dataBytes - elementBytes) == 0;
 }
 
-/// `decidesExtents`: its elements are read for extents, so they belong to the problem whatever their type.
+/// `decidesExtents`: its elements are read for extents, so they belong to the problem whatever
+/// their type.
 ProblemValue describe(const TableValue &from, bool decidesExtents) {
   ProblemValue to;
   to.type = from.type;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Grows regions around anchors: backwards over pointwise producers (and transposes where the anchor is a matrix
-// product), forwards over pointwise consumers and a closing movement. Every step of the growth is a region, so that
-// the choice sees the whole range from single op to largest group.
+// Grows regions around anchors: backwards over pointwise producers (and transposes where the anchor
+// is a matrix product), forwards over pointwise consumers and a closing movement. Every step of the
+// growth is a region, so that the choice sees the whole range from single op to largest group.
 #include "plan/Regions.h"
 
 #include <algorithm>
@@ -43,9 +43,10 @@ private:
   bool needsKernel(uint32_t op) const {
     if (table.ops[op].role == OpRole::View)
       return false;
-    return !std::all_of(table.ops[op].outputs.begin(), table.ops[op].outputs.end(), [&](uint32_t v) {
-      return v == kNoValue || table.values[v].isShapeData || table.values[v].constant;
-    });
+    return !std::all_of(
+        table.ops[op].outputs.begin(), table.ops[op].outputs.end(), [&](uint32_t v) {
+          return v == kNoValue || table.values[v].isShapeData || table.values[v].constant;
+        });
   }
 
   UnitInfo info(Unit unit) const {
@@ -74,8 +75,8 @@ private:
     return units;
   }
 
-  /// No path leaves the set and comes back. Ops are in topological order, so only the span between the first and
-  /// the last op of the set matters.
+  /// No path leaves the set and comes back. Ops are in topological order, so only the span between
+  /// the first and the last op of the set matters.
   bool isConvex(const std::set<uint32_t> &ops) const {
     uint32_t first = *ops.begin(), last = *ops.rbegin();
     std::set<uint32_t> outsideAfter; // ops outside that depend on the set
@@ -128,8 +129,8 @@ private:
     return true;
   }
 
-  /// Inputs, outputs and order of a set. Outputs are what others need; values that only recomputed copies need
-  /// elsewhere are outputs as well, the choice decides whether they are used.
+  /// Inputs, outputs and order of a set. Outputs are what others need; values that only recomputed
+  /// copies need elsewhere are outputs as well, the choice decides whether they are used.
   Region close(const Set &set) const {
     Region region;
     region.ops.assign(set.ops.begin(), set.ops.end());
@@ -172,8 +173,8 @@ private:
       regions.push_back(std::move(region));
   }
 
-  /// Adds producers of the set's inputs that are cheap to run inside: pointwise ops used by nobody else, and
-  /// transposes that feed a matrix product. Returns whether anything was added.
+  /// Adds producers of the set's inputs that are cheap to run inside: pointwise ops used by nobody
+  /// else, and transposes that feed a matrix product. Returns whether anything was added.
   bool growBackwardOnce(Set &set) const {
     Region region = close(set);
     for (uint32_t value : region.inputs) {
@@ -262,7 +263,8 @@ void linkUsers(OpTable &table) {
   }
   for (uint32_t i = 0; i < table.ops.size(); ++i) {
     for (uint32_t value : table.ops[i].inputs)
-      if (value != kNoValue && (table.values[value].users.empty() || table.values[value].users.back() != i))
+      if (value != kNoValue &&
+          (table.values[value].users.empty() || table.values[value].users.back() != i))
         table.values[value].users.push_back(i);
     for (uint32_t value : table.ops[i].outputs)
       if (value != kNoValue)

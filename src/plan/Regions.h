@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Regions: convex sets of ops that may run as one kernel. They overlap on purpose: a fused region and its pieces are
-// all on offer, and a cheap producer may be computed again in several of them. Which are formed depends on op roles
-// only, never on what some provider can do: providers refuse what they cannot.
+// Regions: convex sets of ops that may run as one kernel. They overlap on purpose: a fused region
+// and its pieces are all on offer, and a cheap producer may be computed again in several of them.
+// Which are formed depends on op roles only, never on what some provider can do: providers refuse
+// what they cannot.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +34,13 @@ struct RegionLimits {
   unsigned maxRegionsPerAnchor = 10;
 };
 
-/// All regions of a table, in a fixed order, each once. Every op that is not a view or shape data is covered by a
-/// region of its own.
+/// All regions of a table, in a fixed order, each once. Every op that is not a view or shape data
+/// is covered by a region of its own.
 std::vector<Region> formRegions(const OpTable &table, const RegionLimits &limits = {});
 
-/// The region as a canonical problem. `operands` and `results` give the table's value for each problem input and
-/// output. Integer constants of up to 64 elements, single elements and uniform constants become literals.
+/// The region as a canonical problem. `operands` and `results` give the table's value for each
+/// problem input and output. Integer constants of up to 64 elements, single elements and uniform
+/// constants become literals.
 struct RegionProblem {
   Problem problem;
   std::vector<uint32_t> operands, results;

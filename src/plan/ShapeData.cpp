@@ -43,7 +43,8 @@ void track(OpTable &table, const TableOp &op) {
     absent.absent = true;
     operands.push_back(number == kNoValue ? absent : factsOf(table.values[number]));
   }
-  graph::InferContext context(*info, op.node, op.attributes, std::move(operands), op.outputs.size(), table.ranges);
+  graph::InferContext context(*info, op.node, op.attributes, std::move(operands), op.outputs.size(),
+                              table.ranges);
   if (!graph::inferShapes(context))
     return;
   auto &results = context.takeResults();
@@ -105,7 +106,8 @@ void findShapeData(OpTable &table) {
         body.push_back(moved[op]);
     composite.body = std::move(body);
   }
-  std::erase_if(table.composites, [](const TableComposite &composite) { return composite.body.empty(); });
+  std::erase_if(table.composites,
+                [](const TableComposite &composite) { return composite.body.empty(); });
   linkUsers(table);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the values of a table that are extents in disguise: small integer tensors whose elements the shape rules
-// know. They need no kernels; the runtime's shape program writes them where something wants them as data.
+// Finds the values of a table that are extents in disguise: small integer tensors whose elements
+// the shape rules know. They need no kernels; the runtime's shape program writes them where
+// something wants them as data.
 #pragma once
 
 #include "plan/OpTable.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks @main and lists its values and ops; composites are entered, so that their bodies' ops stand in the same table.
+// Walks @main and lists its values and ops; composites are entered, so that their bodies' ops stand
+// in the same table.
 #include "plan/TableBuilder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -47,7 +48,8 @@ public:
   Expected<OpTable> run(mlir::func::FuncOp function) {
     for (mlir::BlockArgument argument : function.getArguments()) {
       uint32_t number = declare(argument);
-      if (auto name = function.getArgAttrOfType<mlir::StringAttr>(argument.getArgNumber(), graph::kNameAttribute))
+      if (auto name = function.getArgAttrOfType<mlir::StringAttr>(argument.getArgNumber(),
+                                                                  graph::kNameAttribute))
         table.values[number].name = name.str();
       table.inputs.push_back(number);
       table.inputNames.push_back(table.values[number].name);
@@ -105,8 +107,8 @@ private:
       }
       const graph::OpInfo *info = graph::infoOf(&op);
       if (!info)
-        return badInput("node '{}': the op {} cannot be planned yet; only tensor ops can", graph::nodeName(&op).str(),
-                        op.getName().getStringRef().str());
+        return badInput("node '{}': the op {} cannot be planned yet; only tensor ops can",
+                        graph::nodeName(&op).str(), op.getName().getStringRef().str());
       if (Status status = addOp(op, *info); !status)
         return status;
     }
@@ -142,7 +144,8 @@ private:
     connect(entry, op);
     for (mlir::Value result : op.getResults()) {
       uint32_t number = declare(result);
-      table.values[number].name = fmt::format("{}:{}", entry.node, mlir::cast<mlir::OpResult>(result).getResultNumber());
+      table.values[number].name =
+          fmt::format("{}:{}", entry.node, mlir::cast<mlir::OpResult>(result).getResultNumber());
       table.values[number].producer = static_cast<int32_t>(table.ops.size());
       table.values[number].dataDependent = info.dataDependent;
       entry.outputs.push_back(number);
@@ -152,7 +155,8 @@ private:
   }
 
   Status addComposite(graph::CompositeOp op) {
-    const graph::OpInfo *info = graph::findOp(std::string_view(op.getName().data(), op.getName().size()));
+    const graph::OpInfo *info =
+        graph::findOp(std::string_view(op.getName().data(), op.getName().size()));
     TableComposite entry;
     entry.name = op.getName().str();
     entry.version = info ? info->version : 1;
@@ -190,7 +194,8 @@ private:
 
 } // namespace
 
-Expected<OpTable> buildOpTable(mlir::ModuleOp module, std::shared_ptr<const void> owner, SymbolRanges ranges) {
+Expected<OpTable> buildOpTable(mlir::ModuleOp module, std::shared_ptr<const void> owner,
+                               SymbolRanges ranges) {
   auto function = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!function)
     return internalError("the module has no function @main");

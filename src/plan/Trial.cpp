@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds every candidate of a problem, checks it against the reference and times the right ones side by side:
-// interleaved rounds, caches swept to the model's footprint before each run, slow ones dropped early.
+// Builds every candidate of a problem, checks it against the reference and times the right ones
+// side by side: interleaved rounds, caches swept to the model's footprint before each run, slow
+// ones dropped early.
 #include "plan/Trial.h"
 
 #include <algorithm>
@@ -94,9 +95,9 @@ std::string labelOf(const Candidate &candidate) { return candidate.label(); }
 } // namespace
 
 const char *outcomeName(TrialOutcome outcome) {
-  constexpr const char *kNames[] = {"measured",    "checked",       "build failed", "prepare failed",
-                                    "run failed",  "wrong result",  "out of bounds", "timeout",
-                                    "out of memory", "crashed"};
+  constexpr const char *kNames[] = {
+      "measured",     "checked",       "build failed", "prepare failed", "run failed",
+      "wrong result", "out of bounds", "timeout",      "out of memory",  "crashed"};
   return kNames[static_cast<size_t>(outcome)];
 }
 
@@ -116,9 +117,11 @@ struct TrialRunner::State {
   State(const PluginSet &plugins, Target target)
       : plugins(plugins), target(std::move(target)), parallel(this->target.threads) {}
 
-  /// Reads memory until what kernels left in the caches is displaced as it would be by the rest of the model.
+  /// Reads memory until what kernels left in the caches is displaced as it would be by the rest of
+  /// the model.
   void displaceCaches(uint64_t footprintBytes) {
-    uint64_t wanted = std::min<uint64_t>(footprintBytes, 2 * std::max<uint64_t>(target.l3Bytes, target.l2Bytes));
+    uint64_t wanted =
+        std::min<uint64_t>(footprintBytes, 2 * std::max<uint64_t>(target.l3Bytes, target.l2Bytes));
     if (sweep.size() < wanted)
       sweep.assign(wanted, 1);
     uint64_t sum = 0;
@@ -136,8 +139,8 @@ namespace {
 
 class ProblemEvaluation {
 public:
-  ProblemEvaluation(TrialRunner::State &state, const Problem &problem, const EvaluationOptions &options,
-                    const PhaseReport &report);
+  ProblemEvaluation(TrialRunner::State &state, const Problem &problem,
+                    const EvaluationOptions &options, const PhaseReport &report);
   Evaluation run();
 
 private:
@@ -251,7 +254,8 @@ bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
   dvt_candidate candidate = trial.candidate.view(strings);
   std::vector<const void *> constants;
   for (size_t i = 0; i < inputs.size(); ++i)
-    constants.push_back(inputs[i].value->constant ? inputs[i].as(trial.candidate.inputLayouts[i]) : nullptr);
+    constants.push_back(inputs[i].value->constant ? inputs[i].as(trial.candidate.inputLayouts[i])
+                                                  : nullptr);
   dvt_prepare_args args{};
   args.struct_size = sizeof args;
   args.constants = constants.data();
@@ -262,12 +266,13 @@ bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
   dvt_target target = state.target.view();
   dvt_error error{};
   auto start = Clock::now();
-  dvt_code code = prepared.provider->functions().prepare(prepared.provider->handle(), &target, view,
-                                                         &candidate, &args, &prepared.kernel, &error);
+  dvt_code code = prepared.provider->functions().prepare(
+      prepared.provider->handle(), &target, view, &candidate, &args, &prepared.kernel, &error);
   trial.prepareMillis = microsSince(start) / 1000;
   if (code == DVT_OK)
     return true;
-  trial.outcome = code == DVT_OUT_OF_MEMORY ? TrialOutcome::OutOfMemory : TrialOutcome::PrepareFailed;
+  trial.outcome =
+      code == DVT_OUT_OF_MEMORY ? TrialOutcome::OutOfMemory : TrialOutcome::PrepareFailed;
   trial.detail = error.message;
   prepared.kernel = nullptr;
   return false;
@@ -285,8 +290,8 @@ void ProblemEvaluation::bind(Prepared &prepared, const Trial &trial) {
   for (size_t i = 0; i < inputs.size(); ++i)
     prepared.inputs.push_back(tensor(inputs[i], inputs[i].as(trial.candidate.inputLayouts[i])));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    prepared.outputMemory.push_back(
-        std::make_unique<GuardedBuffer>(outputs[i].physicalBytes(trial.candidate.outputLayouts[i])));
+    prepared.outputMemory.push_back(std::make_unique<GuardedBuffer>(
+        outputs[i].physicalBytes(trial.candidate.outputLayouts[i])));
     std::memset(prepared.outputMemory.back()->data(), 0xFF, prepared.outputMemory.back()->size());
     prepared.outputs.push_back(tensor(outputs[i], prepared.outputMemory.back()->data()));
   }
@@ -355,7 +360,8 @@ void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
     auto layout = Layout::parse(trial.candidate.outputLayouts[i]);
     const void *found = prepared.outputMemory[i]->data();
     if (layout && !layout->isRowMajor()) {
-      reorder(outputs[i].value->type, outputs[i].extents, *layout, found, Layout{}, outputs[i].bytes.data());
+      reorder(outputs[i].value->type, outputs[i].extents, *layout, found, Layout{},
+              outputs[i].bytes.data());
       found = outputs[i].bytes.data();
     }
     double difference =
@@ -364,8 +370,9 @@ void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
   }
   if (!(trial.maxError <= bound)) {
     trial.outcome = TrialOutcome::WrongResult;
-    trial.detail = fmt::format("differs from the reference by {:.2g} of the largest magnitude, allowed {:.2g}",
-                               trial.maxError, bound);
+    trial.detail =
+        fmt::format("differs from the reference by {:.2g} of the largest magnitude, allowed {:.2g}",
+                    trial.maxError, bound);
     prepared.live = false;
   }
 }
@@ -416,7 +423,8 @@ void ProblemEvaluation::timeAll() {
       }
       uint32_t repeats = 1;
       if (small && !prepared.samples.empty())
-        repeats = static_cast<uint32_t>(std::clamp(200 / std::max(prepared.samples.back(), 0.1), 1.0, 1000.0));
+        repeats = static_cast<uint32_t>(
+            std::clamp(200 / std::max(prepared.samples.back(), 0.1), 1.0, 1000.0));
       double micros = timeOnce(prepared, repeats);
       if (round > 0 || !small)
         prepared.samples.push_back(micros);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trials: candidates of a problem built, checked against the reference and timed, in this process. The worker runs
-// this; the planner talks to the worker. A candidate's failure is data: it never stops the evaluation of the others.
+// Trials: candidates of a problem built, checked against the reference and timed, in this process.
+// The worker runs this; the planner talks to the worker. A candidate's failure is data: it never
+// stops the evaluation of the others.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +37,16 @@ std::optional<TrialOutcome> parseOutcome(std::string_view name);
 struct Trial {
   Candidate candidate;
   TrialOutcome outcome = TrialOutcome::Checked;
-  std::string detail;                     ///< of a failure
+  std::string detail;                      ///< of a failure
   double micros = -1, low = -1, high = -1; ///< median and its interval
   double compileMillis = 0, prepareMillis = 0;
   double maxError = 0; ///< relative to the largest magnitude of the truth
   std::vector<uint8_t> kernel;
   bool built = true; ///< false: proposed only, neither compiled nor checked
 
-  bool usable() const { return outcome == TrialOutcome::Measured || outcome == TrialOutcome::Checked; }
+  bool usable() const {
+    return outcome == TrialOutcome::Measured || outcome == TrialOutcome::Checked;
+  }
 };
 
 struct Evaluation {
@@ -52,16 +55,18 @@ struct Evaluation {
 };
 
 struct EvaluationOptions {
-  std::vector<std::string> providers; ///< empty: all
+  std::vector<std::string> providers;  ///< empty: all
   std::vector<std::string> algorithms; ///< provider:algorithm labels; empty: all
   std::vector<std::string> skip;       ///< labels that crashed before
   bool build = true;                   ///< otherwise proposed only
   bool measure = true;                 ///< otherwise built and checked only
   bool check = true;
-  bool timeReference = false; ///< the reference is timed only when nothing else is on offer or this is set
+  bool timeReference =
+      false; ///< the reference is timed only when nothing else is on offer or this is set
   uint64_t footprintBytes = 0; ///< of the model: how much is read between two runs of one kernel
   double budgetMillis = 400;   ///< for timing all candidates of this problem
-  /// Values of the problem's symbols for trials. Where one is missing, candidates are built but neither run nor timed.
+  /// Values of the problem's symbols for trials. Where one is missing, candidates are built but
+  /// neither run nor timed.
   SymbolValues representative;
 };
 
@@ -72,7 +77,8 @@ class TrialRunner {
 public:
   TrialRunner(const PluginSet &plugins, Target target);
   ~TrialRunner();
-  Evaluation evaluate(const Problem &problem, const EvaluationOptions &options, const PhaseReport &report = {});
+  Evaluation evaluate(const Problem &problem, const EvaluationOptions &options,
+                      const PhaseReport &report = {});
 
   struct State;
 
@@ -80,7 +86,8 @@ private:
   std::unique_ptr<State> state;
 };
 
-/// Longest chain of accumulated terms behind one output element of any op: what error bounds grow with.
+/// Longest chain of accumulated terms behind one output element of any op: what error bounds grow
+/// with.
 int64_t reductionLength(const Problem &problem);
 /// Largest allowed difference, relative to the largest magnitude of the truth.
 double errorBound(const Problem &problem, const std::string &numerics);

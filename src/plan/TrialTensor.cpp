@@ -22,7 +22,8 @@ double halfToDouble(uint16_t bits) {
   double sign = bits >> 15 ? -1 : 1;
   if (exponent == 31)
     return mantissa == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
-  return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
+  return sign *
+         (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
 }
 
 double bfloatToDouble(uint16_t bits) {
@@ -71,7 +72,8 @@ bool GuardedBuffer::intact() const {
     return std::all_of(from, from + count, [](uint8_t byte) { return byte == kGuardPattern; });
   };
   uint64_t rounded = (bytes + 63) / 64 * 64;
-  return untouched(memory.get(), kGuardBytes) && untouched(start + bytes, rounded - bytes + kGuardBytes);
+  return untouched(memory.get(), kGuardBytes) &&
+         untouched(start + bytes, rounded - bytes + kGuardBytes);
 }
 
 std::vector<uint8_t> noise(dvt_type type, int64_t elements, uint64_t seed) {
@@ -131,7 +133,8 @@ double relativeDifference(dvt_type type, const void *truth, const void *found, i
   return difference == 0 ? 0 : difference / std::max(largest, 1e-30);
 }
 
-std::optional<std::vector<int64_t>> extentsUnder(const ProblemValue &value, const SymbolValues &symbols) {
+std::optional<std::vector<int64_t>> extentsUnder(const ProblemValue &value,
+                                                 const SymbolValues &symbols) {
   std::vector<int64_t> extents;
   for (const Extent &extent : value.extents) {
     auto number = extent.evaluate(symbols);

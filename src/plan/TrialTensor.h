@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of a trial: aligned buffers between guard zones, seeded noise, and comparison with the truth.
+// Memory of a trial: aligned buffers between guard zones, seeded noise, and comparison with the
+// truth.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +30,17 @@ private:
   uint8_t *start;
 };
 
-/// Noise for a value, row-major, the same for the same seed: floats in [-1, 1), integers 0 or 1 (valid as indices of
-/// any extent above one), booleans.
+/// Noise for a value, row-major, the same for the same seed: floats in [-1, 1), integers 0 or 1
+/// (valid as indices of any extent above one), booleans.
 std::vector<uint8_t> noise(dvt_type type, int64_t elements, uint64_t seed);
 
-/// Largest absolute difference over the largest finite magnitude of `truth`; infinity where one is NaN or infinite
-/// and the other is not alike. Integers and booleans: 0 when equal, infinity otherwise.
+/// Largest absolute difference over the largest finite magnitude of `truth`; infinity where one is
+/// NaN or infinite and the other is not alike. Integers and booleans: 0 when equal, infinity
+/// otherwise.
 double relativeDifference(dvt_type type, const void *truth, const void *found, int64_t elements);
 
 /// Extents under values of symbols; nothing where one is not known.
-std::optional<std::vector<int64_t>> extentsUnder(const ProblemValue &value, const SymbolValues &symbols);
+std::optional<std::vector<int64_t>> extentsUnder(const ProblemValue &value,
+                                                 const SymbolValues &symbols);
 
 } // namespace dovetail::plan

@@ -16,7 +16,8 @@ extern char **environ;
 
 namespace dovetail::plan {
 
-Worker::Worker(WorkerOptions options, Target target) : options(std::move(options)), target(std::move(target)) {}
+Worker::Worker(WorkerOptions options, Target target)
+    : options(std::move(options)), target(std::move(target)) {}
 
 Worker::~Worker() { stop(); }
 
@@ -55,7 +56,8 @@ Status Worker::start() {
                   {"only", options.only},
                   {"memory_bytes", options.memoryBytes},
                   {"target", toJson(target)}};
-  if (!writeFrame(toWorker, hello) || readFrame(fromWorker, hello, options.timeout) != FrameResult::Read) {
+  if (!writeFrame(toWorker, hello) ||
+      readFrame(fromWorker, hello, options.timeout) != FrameResult::Read) {
     stop();
     return unavailable("the measuring worker {} starts but does not answer", options.executable);
   }
@@ -114,12 +116,14 @@ Expected<Evaluation> Worker::evaluate(const Problem &problem, EvaluationOptions 
     stop();
     ++replaced;
     if (label.empty())
-      return internalError("the measuring worker died before it reached any candidate of {}", summary(problem));
+      return internalError("the measuring worker died before it reached any candidate of {}",
+                           summary(problem));
     Trial failed;
     size_t colon = label.find(':');
     failed.candidate.provider = label.substr(0, colon);
     failed.candidate.algorithm = colon == std::string::npos ? "" : label.substr(colon + 1);
-    failed.outcome = result == FrameResult::TimedOut ? TrialOutcome::Timeout : TrialOutcome::Crashed;
+    failed.outcome =
+        result == FrameResult::TimedOut ? TrialOutcome::Timeout : TrialOutcome::Crashed;
     failed.detail = fmt::format("{} the process that measures, in phase '{}'",
                                 result == FrameResult::TimedOut ? "hung" : "crashed", phase);
     if (phase == "truth")

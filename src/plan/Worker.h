@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measuring worker as the planner sees it: a long-lived process, spawned, in which vendor libraries and fresh
-// kernels run. When one crashes it, exceeds its memory or hangs, the worker is replaced, the candidate at fault gets
-// a typed failure, and the rest of its problem is evaluated again without it.
+// The measuring worker as the planner sees it: a long-lived process, spawned, in which vendor
+// libraries and fresh kernels run. When one crashes it, exceeds its memory or hangs, the worker is
+// replaced, the candidate at fault gets a typed failure, and the rest of its problem is evaluated
+// again without it.
 #pragma once
 
 #include <chrono>
@@ -15,10 +16,10 @@
 namespace dovetail::plan {
 
 struct WorkerOptions {
-  std::string executable;            ///< of the worker
-  std::vector<std::string> plugins;  ///< folders
+  std::string executable;           ///< of the worker
+  std::vector<std::string> plugins; ///< folders
   std::string vendorPath;
-  std::vector<std::string> only;     ///< providers; reference is always loaded, as the truth
+  std::vector<std::string> only;            ///< providers; reference is always loaded, as the truth
   std::chrono::milliseconds timeout{60000}; ///< without a sign of life
   uint64_t memoryBytes = uint64_t(16) << 30; ///< address space beyond which allocations fail
 };
@@ -29,7 +30,8 @@ public:
   ~Worker();
   Worker(const Worker &) = delete;
 
-  /// Evaluates a problem; starts the worker when there is none. Error only when the worker cannot be started at all.
+  /// Evaluates a problem; starts the worker when there is none. Error only when the worker cannot
+  /// be started at all.
   Expected<Evaluation> evaluate(const Problem &problem, EvaluationOptions options);
   /// How often a worker had to be replaced.
   unsigned replacements() const { return replaced; }
@@ -45,7 +47,8 @@ private:
   unsigned replaced = 0;
 };
 
-/// The worker's side: serves requests on descriptors until the first is closed. Returns the exit code.
+/// The worker's side: serves requests on descriptors until the first is closed. Returns the exit
+/// code.
 int serveWorker(int input, int output);
 
 } // namespace dovetail::plan

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames over pipes and the JSON forms of candidates, trials and options, which the plan cache stores as well.
+// Frames over pipes and the JSON forms of candidates, trials and options, which the plan cache
+// stores as well.
 #include "plan/WorkerProtocol.h"
 
 #include <cerrno>
@@ -69,7 +70,8 @@ bool writeFrame(int descriptor, const Frame &frame) {
 FrameResult readFrame(int descriptor, Frame &frame, std::chrono::milliseconds timeout) {
   constexpr uint64_t kLimit = uint64_t(1) << 32;
   uint64_t sizes[2];
-  if (FrameResult result = readAll(descriptor, sizes, sizeof sizes, timeout); result != FrameResult::Read)
+  if (FrameResult result = readAll(descriptor, sizes, sizeof sizes, timeout);
+      result != FrameResult::Read)
     return result;
   if (sizes[0] > kLimit || sizes[1] > 1u << 20)
     return FrameResult::Broken;
@@ -85,7 +87,8 @@ FrameResult readFrame(int descriptor, Frame &frame, std::chrono::milliseconds ti
     if (readAll(descriptor, &size, sizeof size, timeout) != FrameResult::Read || size > kLimit)
       return FrameResult::Broken;
     frame.blobs.emplace_back(size);
-    if (size > 0 && readAll(descriptor, frame.blobs.back().data(), size, timeout) != FrameResult::Read)
+    if (size > 0 &&
+        readAll(descriptor, frame.blobs.back().data(), size, timeout) != FrameResult::Read)
       return FrameResult::Broken;
   }
   return FrameResult::Read;
@@ -163,7 +166,8 @@ json toJson(const Evaluation &evaluation, std::vector<std::vector<uint8_t>> *blo
   return {{"trials", std::move(trials)}, {"refusals", std::move(refusals)}};
 }
 
-Expected<Evaluation> evaluationFromJson(const json &from, const std::vector<std::vector<uint8_t>> &blobs) {
+Expected<Evaluation> evaluationFromJson(const json &from,
+                                        const std::vector<std::vector<uint8_t>> &blobs) {
   try {
     Evaluation evaluation;
     for (const json &item : from.at("trials")) {
@@ -189,8 +193,9 @@ Expected<Evaluation> evaluationFromJson(const json &from, const std::vector<std:
       evaluation.trials.push_back(std::move(trial));
     }
     for (const json &item : from.at("refusals"))
-      evaluation.refusals.emplace_back(item.at(0).get<std::string>(),
-                                       Refusal{item.at(1).get<std::string>(), item.at(2).get<std::string>()});
+      evaluation.refusals.emplace_back(
+          item.at(0).get<std::string>(),
+          Refusal{item.at(1).get<std::string>(), item.at(2).get<std::string>()});
     return evaluation;
   } catch (const std::exception &error) {
     return internalError("stored trials cannot be read: {}", error.what());
@@ -226,7 +231,7 @@ EvaluationOptions optionsFromJson(const json &from) {
 }
 
 json toJson(const Target &target) {
-  return {{"device", target.device},   {"architecture", target.architecture},
+  return {{"device", target.device},     {"architecture", target.architecture},
           {"features", target.features}, {"threads", target.threads},
           {"l1_bytes", target.l1Bytes},  {"l2_bytes", target.l2Bytes},
           {"l3_bytes", target.l3Bytes}};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the planner and its measuring worker say to each other: frames of one JSON object and any number of byte
-// blobs over a pair of pipes. Worker and planner are always of the same build, so frames carry no version.
+// What the planner and its measuring worker say to each other: frames of one JSON object and any
+// number of byte blobs over a pair of pipes. Worker and planner are always of the same build, so
+// frames carry no version.
 #pragma once
 
 #include <chrono>

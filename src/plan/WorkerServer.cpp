@@ -46,7 +46,8 @@ int serveWorker(int input, int output) {
         writeFrame(output, {{{"label", label}, {"phase", phase}}, {}});
       };
       Evaluation evaluation = runner.evaluate(
-          *problem, optionsFromJson(frame.header.value("options", nlohmann::json::object())), report);
+          *problem, optionsFromJson(frame.header.value("options", nlohmann::json::object())),
+          report);
       answer.header = toJson(evaluation, &answer.blobs);
     }
     if (!writeFrame(output, answer))

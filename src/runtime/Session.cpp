@@ -389,8 +389,7 @@ void *Session::memoryOf(uint32_t value) const {
     return current->frame->data(value);
   while (block.values[value].storage == Storage::Alias)
     value = block.values[value].index;
-  return current->frame->isBound(value) ? current->frame->data(value)
-                                        : found[value].memory.data();
+  return current->frame->isBound(value) ? current->frame->data(value) : found[value].memory.data();
 }
 
 Status Session::finish() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value or an error with a message fit for the user, and whose fault it is. Used at every joint instead of
-// exceptions. A message says which node or option, what was found, what is supported and what to try.
+// A value or an error with a message fit for the user, and whose fault it is. Used at every joint
+// instead of exceptions. A message says which node or option, what was found, what is supported and
+// what to try.
 #pragma once
 
 #include <cassert>
@@ -13,7 +14,8 @@
 
 namespace dovetail {
 
-/// Whose fault an error is; becomes the exit code of the command line (2 bad input, 3 cannot run here, 4 our bug).
+/// Whose fault an error is; becomes the exit code of the command line (2 bad input, 3 cannot run
+/// here, 4 our bug).
 enum class ErrorKind { BadInput = 2, Unavailable = 3, Internal = 4, Cancelled = 5 };
 
 struct Error {
@@ -27,7 +29,8 @@ template <typename... Args> Error badInput(fmt::format_string<Args...> format, A
 template <typename... Args> Error unavailable(fmt::format_string<Args...> format, Args &&...args) {
   return {ErrorKind::Unavailable, fmt::format(format, std::forward<Args>(args)...)};
 }
-template <typename... Args> Error internalError(fmt::format_string<Args...> format, Args &&...args) {
+template <typename... Args>
+Error internalError(fmt::format_string<Args...> format, Args &&...args) {
   return {ErrorKind::Internal, fmt::format(format, std::forward<Args>(args)...)};
 }
 

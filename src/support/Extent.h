@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Extents of tensors, static or symbolic, as integer polynomials in canonical form over symbols and over the
-// functions floordiv, ceildiv, mod, min and max. Two extents that are equal as polynomials have the same text; the
-// text is part of problems, plans and artifacts, and the runtime's shape program evaluates it.
+// Extents of tensors, static or symbolic, as integer polynomials in canonical form over symbols and
+// over the functions floordiv, ceildiv, mod, min and max. Two extents that are equal as polynomials
+// have the same text; the text is part of problems, plans and artifacts, and the runtime's shape
+// program evaluates it.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ class Extent {
 public:
   Extent() = default; // 0
   Extent(int64_t value);
-  /// A symbol: letters, digits, '_' and '.', not starting with a digit. Other characters become '_'.
+  /// A symbol: letters, digits, '_' and '.', not starting with a digit. Other characters become
+  /// '_'.
   static Extent symbol(std::string_view name);
   /// Parses text() output, such as "2*H+floordiv(W+1,2)". BadInput on anything else.
   static Expected<Extent> parse(std::string_view text);
@@ -52,7 +54,8 @@ public:
   /// Replaces symbols by extents.
   Extent substitute(const std::map<std::string, Extent, std::less<>> &values) const;
 
-  /// Bounds and a divisor that hold under `ranges` (symbols it lacks have the default range). Safe, not tight.
+  /// Bounds and a divisor that hold under `ranges` (symbols it lacks have the default range). Safe,
+  /// not tight.
   SymbolRange range(const SymbolRanges &ranges) const;
 
   friend Extent operator+(const Extent &a, const Extent &b);
@@ -71,12 +74,14 @@ public:
   static std::optional<Extent> exactDiv(const Extent &a, const Extent &b);
 
 private:
-  /// Product of atoms (symbols or canonical function texts), sorted -> coefficient, never zero. {} is the constant.
+  /// Product of atoms (symbols or canonical function texts), sorted -> coefficient, never zero. {}
+  /// is the constant.
   using Monomial = std::vector<std::string>;
   std::map<Monomial, int64_t> terms;
   static Extent atom(std::string text);
   static Extent function(const char *name, const Extent &a, const Extent &b);
-  /// With every symbol for which `symbolValue` has an answer replaced; `complete` becomes false where it has none.
+  /// With every symbol for which `symbolValue` has an answer replaced; `complete` becomes false
+  /// where it has none.
   Extent mapAtoms(const std::function<std::optional<Extent>(std::string_view)> &symbolValue,
                   bool &complete) const;
   static Extent overflowed();

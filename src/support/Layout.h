@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layouts of tensors as text (see dvt_candidate in provider.h): the order of outer dimensions plus inner blocks.
-// Row-major is the empty text; "abcd" is read as the same and printed as the empty text.
+// Layouts of tensors as text (see dvt_candidate in provider.h): the order of outer dimensions plus
+// inner blocks. Row-major is the empty text; "abcd" is read as the same and printed as the empty
+// text.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,9 @@ struct Layout {
     int64_t size;
     friend bool operator==(const Block &, const Block &) = default;
   };
-  std::vector<unsigned> order; ///< logical dimensions, outermost first; empty means row-major of any rank
-  std::vector<Block> blocks;   ///< outermost block first
+  std::vector<unsigned>
+      order; ///< logical dimensions, outermost first; empty means row-major of any rank
+  std::vector<Block> blocks; ///< outermost block first
 
   static Expected<Layout> parse(std::string_view text);
   std::string text() const;
@@ -37,9 +39,9 @@ struct Layout {
   friend bool operator==(const Layout &, const Layout &) = default;
 };
 
-/// Copies a dense tensor from one layout to another, zero in the padding. Any type of whole bytes. Plain and slow:
-/// for tests, loading and fallbacks; measured kernels do it in plans.
-void reorder(dvt_type type, const std::vector<int64_t> &extents, const Layout &from, const void *source,
-             const Layout &to, void *destination);
+/// Copies a dense tensor from one layout to another, zero in the padding. Any type of whole bytes.
+/// Plain and slow: for tests, loading and fallbacks; measured kernels do it in plans.
+void reorder(dvt_type type, const std::vector<int64_t> &extents, const Layout &from,
+             const void *source, const Layout &to, void *destination);
 
 } // namespace dovetail

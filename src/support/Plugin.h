@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds, loads and holds provider plug-ins. Plug-ins are looked for in given folders only (the install folder and
-// those the user names), never in the current one. One that does not load, is of another door version or refuses to
-// be created costs its candidates and is reported; it never stops the others.
+// Finds, loads and holds provider plug-ins. Plug-ins are looked for in given folders only (the
+// install folder and those the user names), never in the current one. One that does not load, is of
+// another door version or refuses to be created costs its candidates and is reported; it never
+// stops the others.
 #pragma once
 
 #include <memory>
@@ -30,7 +31,8 @@ struct Candidate {
   double estimateMicros = -1;
   uint32_t registers = 0, sharedBytes = 0, scratchBytes = 0, codeBytes = 0;
 
-  static Candidate copy(std::string provider, const dvt_candidate &from, const dvt_problem &problem);
+  static Candidate copy(std::string provider, const dvt_candidate &from,
+                        const dvt_problem &problem);
   /// The C struct, valid while this lives unmodified and `storage` lives.
   dvt_candidate view(std::vector<const char *> &storage) const;
   /// provider:algorithm, plus layouts where several candidates share an algorithm.
@@ -87,9 +89,9 @@ private:
 class PluginSet {
 public:
   struct Options {
-    std::vector<std::string> folders;       ///< searched in order for dovetail_*.so
-    std::string vendorPath;                 ///< dvt_host.library_path
-    std::vector<std::string> only;          ///< names; empty means all
+    std::vector<std::string> folders; ///< searched in order for dovetail_*.so
+    std::string vendorPath;           ///< dvt_host.library_path
+    std::vector<std::string> only;    ///< names; empty means all
     void (*log)(void *, int, const char *) = nullptr;
     void *logContext = nullptr;
   };

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A problem: a region of ops made self-contained and canonical, with the one-line text form that is its identity in
-// caches, bench files, bug reports and at the plug-in door. This class owns everything; ProblemView lends it to
-// providers as the plain structs of provider.h.
+// A problem: a region of ops made self-contained and canonical, with the one-line text form that is
+// its identity in caches, bench files, bug reports and at the plug-in door. This class owns
+// everything; ProblemView lends it to providers as the plain structs of provider.h.
 //
 // Text form, values numbered by first appearance, inputs first:
 //   problem(%0: f32[1,64,56,56], %1: const f32[64,64,3,3], %2: f32[] {0.5})
-//     %3: f32[1,64,56,56] = conv@22(%0, %1, _) {dilations=[1,1], group=1, kernel_shape=[3,3], pads=[1,1,1,1],
-//     strides=[1,1]}; %4: f32[1,64,56,56] = relu@14(%3) return(%4) where N in 1..64/8
-// (one line, here broken). `_` is an absent operand; {..} after a type is a literal, {0.5..} one that is uniform.
+//     %3: f32[1,64,56,56] = conv@22(%0, %1, _) {dilations=[1,1], group=1, kernel_shape=[3,3],
+//     pads=[1,1,1,1], strides=[1,1]}; %4: f32[1,64,56,56] = relu@14(%3) return(%4) where N
+//     in 1..64/8
+// (one line, here broken). `_` is an absent operand; {..} after a type is a literal, {0.5..} one
+// that is uniform.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +39,9 @@ struct ProblemValue {
   std::vector<Extent> extents;
   bool constant = false; ///< same bytes at every run; literals are constant too
   bool uniform = false;  ///< literal holds one element that stands for all
-  std::vector<uint8_t> literal; ///< bytes known at compile time, row-major; empty when not a literal
-  bool isLiteral = false;       ///< an empty tensor's literal has no bytes
+  std::vector<uint8_t>
+      literal;            ///< bytes known at compile time, row-major; empty when not a literal
+  bool isLiteral = false; ///< an empty tensor's literal has no bytes
   std::vector<int64_t> strides; ///< in elements; empty when dense
   int32_t mayAlias = -1;
 };
@@ -58,8 +61,9 @@ public:
   std::vector<uint32_t> inputs, outputs;
   SymbolRanges ranges;
 
-  /// Renumbers values by first appearance in the text (inputs in their order, literals by first use, then results in
-  /// op order), drops unused ones. Called by the builder of a problem once; parse() results are canonical already.
+  /// Renumbers values by first appearance in the text (inputs in their order, literals by first
+  /// use, then results in op order), drops unused ones. Called by the builder of a problem once;
+  /// parse() results are canonical already.
   void canonicalize();
   std::string text() const;
   static Expected<Problem> parse(std::string_view text);

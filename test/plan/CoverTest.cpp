@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Covers against the plainest truth: trying every subset of options with the conversions that are then cheapest.
+// Covers against the plainest truth: trying every subset of options with the conversions that are
+// then cheapest.
 #include <limits>
 #include <random>
 #include <set>
@@ -12,7 +13,8 @@
 namespace dovetail::plan {
 namespace {
 
-/// Cost of a subset of options with its best conversions; infinite where it is no cover that can be ordered.
+/// Cost of a subset of options with its best conversions; infinite where it is no cover that can be
+/// ordered.
 double costOfSubset(const CoverProblem &problem, unsigned mask) {
   double best = std::numeric_limits<double>::infinity();
   for (unsigned conversions = 0; conversions < 1u << problem.conversions.size(); ++conversions) {
@@ -62,10 +64,12 @@ CoverProblem randomProblem(std::mt19937 &random) {
   problem.required = {{kValues - 1, 0}};
   for (uint32_t value = 1; value < kValues; ++value) {
     problem.options.push_back({cost(random) + 5, {{value - 1, 0}}, {{value, 0}}});
-    problem.options.push_back({cost(random), {{value - 1, layout(random)}}, {{value, layout(random)}}});
+    problem.options.push_back(
+        {cost(random), {{value - 1, layout(random)}}, {{value, layout(random)}}});
     if (value >= 2)
-      problem.options.push_back(
-          {cost(random) + 3, {{value - 2, layout(random)}}, {{value, layout(random)}, {value - 1, 0}}});
+      problem.options.push_back({cost(random) + 3,
+                                 {{value - 2, layout(random)}},
+                                 {{value, layout(random)}, {value - 1, 0}}});
   }
   for (uint32_t value = 0; value < kValues; ++value) {
     problem.conversions.push_back({value, 0, 1, cost(random) / 4});
@@ -94,7 +98,10 @@ TEST(Cover, sharedConversionIsPaidOnce) {
   CoverProblem problem;
   problem.available = {{0, 0}};
   problem.required = {{1, 0}, {2, 0}};
-  problem.options = {{1, {{0, 1}}, {{1, 0}}}, {1, {{0, 1}}, {{2, 0}}}, {4, {{0, 0}}, {{1, 0}}}, {4, {{0, 0}}, {{2, 0}}}};
+  problem.options = {{1, {{0, 1}}, {{1, 0}}},
+                     {1, {{0, 1}}, {{2, 0}}},
+                     {4, {{0, 0}}, {{1, 0}}},
+                     {4, {{0, 0}}, {{2, 0}}}};
   problem.conversions = {{0, 0, 1, 5}};
   auto solution = solveCover(problem);
   ASSERT_TRUE(solution);
@@ -107,8 +114,11 @@ TEST(Cover, recomputesACheapProducer) {
   CoverProblem problem;
   problem.available = {{0, 0}};
   problem.required = {{2, 0}, {3, 0}};
-  problem.options = {{3, {{0, 0}}, {{1, 0}}}, {3, {{1, 0}}, {{2, 0}}}, {3, {{1, 0}}, {{3, 0}}},
-                     {4, {{0, 0}}, {{2, 0}}}, {4, {{0, 0}}, {{3, 0}}}};
+  problem.options = {{3, {{0, 0}}, {{1, 0}}},
+                     {3, {{1, 0}}, {{2, 0}}},
+                     {3, {{1, 0}}, {{3, 0}}},
+                     {4, {{0, 0}}, {{2, 0}}},
+                     {4, {{0, 0}}, {{3, 0}}}};
   auto solution = solveCover(problem);
   ASSERT_TRUE(solution);
   EXPECT_EQ(solution->options, (std::vector<uint32_t>{3, 4}));
@@ -119,7 +129,10 @@ TEST(Cover, neverTakesACircle) {
   CoverProblem problem;
   problem.available = {{0, 0}};
   problem.required = {{1, 0}, {2, 0}};
-  problem.options = {{1, {{2, 0}}, {{1, 0}}}, {1, {{1, 0}}, {{2, 0}}}, {10, {{0, 0}}, {{1, 0}}}, {20, {{0, 0}}, {{2, 0}}}};
+  problem.options = {{1, {{2, 0}}, {{1, 0}}},
+                     {1, {{1, 0}}, {{2, 0}}},
+                     {10, {{0, 0}}, {{1, 0}}},
+                     {20, {{0, 0}}, {{2, 0}}}};
   auto solution = solveCover(problem);
   ASSERT_TRUE(solution);
   EXPECT_NEAR(solution->cost, 11, 1e-9);

@@ -15,7 +15,8 @@ namespace {
 class PlanCacheTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    folder = std::filesystem::temp_directory_path() / fmt::format("dovetail-cache-test-{}", ::getpid());
+    folder =
+        std::filesystem::temp_directory_path() / fmt::format("dovetail-cache-test-{}", ::getpid());
     std::filesystem::create_directories(folder);
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
@@ -66,8 +67,9 @@ TEST_F(PlanCacheTest, storingAgainReplaces) {
 }
 
 TEST_F(PlanCacheTest, setsACorruptFileAside) {
-  std::ofstream(folder / "plans.sqlite") << "this is no database, and long enough to be taken for a header of one "
-                                            "hundred bytes by whoever reads only so far as that";
+  std::ofstream(folder / "plans.sqlite")
+      << "this is no database, and long enough to be taken for a header of one "
+         "hundred bytes by whoever reads only so far as that";
   auto cache = PlanCache::open(folder, {});
   ASSERT_TRUE(cache) << cache.error().message;
   (*cache)->store(key, evaluation());

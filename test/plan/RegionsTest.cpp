@@ -20,7 +20,8 @@ struct TableSketch {
     table.values.push_back(std::move(value));
     return static_cast<uint32_t>(table.values.size() - 1);
   }
-  uint32_t op(const char *name, OpRole role, std::vector<uint32_t> inputs, std::vector<int64_t> extents) {
+  uint32_t op(const char *name, OpRole role, std::vector<uint32_t> inputs,
+              std::vector<int64_t> extents) {
     TableOp op;
     op.name = name;
     op.role = role;
@@ -53,12 +54,14 @@ TEST(Regions, residualBlockOffersAllGroups) {
   uint32_t out = sketch.op("relu", OpRole::Pointwise, {sum}, {1, 8, 4, 4});
   sketch.table.outputs = {out};
   auto regions = sketch.regionOps();
-  for (std::vector<uint32_t> ops : std::vector<std::vector<uint32_t>>{{0}, {1}, {2}, {0, 1}, {0, 1, 2}, {1, 2}})
+  for (std::vector<uint32_t> ops :
+       std::vector<std::vector<uint32_t>>{{0}, {1}, {2}, {0, 1}, {0, 1, 2}, {1, 2}})
     EXPECT_TRUE(contains(regions, ops)) << ops.size() << " ops from " << ops[0];
 }
 
 TEST(Regions, areConvex) {
-  // relu feeds add directly and through a transposition: relu+add without it would need what it gives.
+  // relu feeds add directly and through a transposition: relu+add without it would need what it
+  // gives.
   TableSketch sketch;
   uint32_t x = sketch.value({4, 4});
   sketch.table.inputs = {x};
@@ -85,7 +88,8 @@ TEST(Regions, viewsAndShapeDataNeedNone) {
 
 TEST(Regions, problemHasSmallConstantsAsLiterals) {
   TableSketch sketch;
-  uint32_t x = sketch.value({2, 3}), half = sketch.value({}, true), many = sketch.value({2, 3}, true);
+  uint32_t x = sketch.value({2, 3}), half = sketch.value({}, true),
+           many = sketch.value({2, 3}, true);
   float halfData = 0.5f;
   float manyData[6] = {1, 2, 3, 4, 5, 6};
   sketch.table.values[half].data = &halfData;

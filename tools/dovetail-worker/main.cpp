@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measuring worker: a process of its own, so that a vendor library or a fresh kernel that crashes, hangs or eats
-// all memory costs one candidate and nothing else. Spoken to by the planner over standard input and output.
+// The measuring worker: a process of its own, so that a vendor library or a fresh kernel that
+// crashes, hangs or eats all memory costs one candidate and nothing else. Spoken to by the planner
+// over standard input and output.
 #include <cstdio>
 
 #include <fcntl.h>

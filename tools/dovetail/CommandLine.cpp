@@ -11,7 +11,8 @@
 namespace dovetail::cli {
 
 void CommonOptions::addTo(CLI::App &app) {
-  app.add_option("--threads", threads, "threads to run with (default: all cores this process may use)")
+  app.add_option("--threads", threads,
+                 "threads to run with (default: all cores this process may use)")
       ->check(CLI::Range(1u, 1024u));
   app.add_option("--only", only, "use these providers only, separated by commas")->delimiter(',');
   app.add_option("--plugins", plugins, "folders with further provider plug-ins")->delimiter(',');
@@ -20,14 +21,20 @@ void CommonOptions::addTo(CLI::App &app) {
 }
 
 void CommonOptions::addPlanningTo(CLI::App &app) {
-  app.add_option("--prefer", prefer, "cost: the cheapest plan; library or native: that side wherever it can")
+  app.add_option("--prefer", prefer,
+                 "cost: the cheapest plan; library or native: that side wherever it can")
       ->check(CLI::IsMember({"cost", "library", "native"}));
-  app.add_option("--select", select, "measure: time the candidates; estimate: trust estimates; replay: only what the "
-                                     "cache holds")
+  app.add_option("--select", select,
+                 "measure: time the candidates; estimate: trust estimates; replay: only what the "
+                 "cache holds")
       ->check(CLI::IsMember({"measure", "estimate", "replay"}));
-  app.add_option("--force", force, "NODE=PROVIDER:ALGORITHM: take this kernel for that node (may be repeated)");
-  app.add_option("--budget", budget, "seconds that measuring may take")->check(CLI::NonNegativeNumber);
-  app.add_option("--cache", cache, "folder of the plan cache")->each([this](const std::string &) { cacheGiven = true; });
+  app.add_option("--force", force,
+                 "NODE=PROVIDER:ALGORITHM: take this kernel for that node (may be repeated)");
+  app.add_option("--budget", budget, "seconds that measuring may take")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--cache", cache, "folder of the plan cache")->each([this](const std::string &) {
+    cacheGiven = true;
+  });
   app.add_flag("--no-cache", noCache, "neither read nor write the plan cache");
   app.add_option("--dim", dims, "NAME=N: value of a symbolic dimension (may be repeated)");
   app.add_flag("--deterministic", deterministic, "only kernels that give the same bits everywhere");
@@ -35,7 +42,8 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
 
 namespace {
 
-Expected<std::pair<std::string, std::string>> splitPair(const std::string &text, const char *option, const char *form) {
+Expected<std::pair<std::string, std::string>> splitPair(const std::string &text, const char *option,
+                                                        const char *form) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     return badInput("{} '{}': expected {}", option, text, form);
@@ -52,12 +60,14 @@ void logToStandardError(void *, int level, const char *message) {
 Expected<Settings> makeSettings(const CommonOptions &options) {
   Settings session;
   session.environment = Environment::detect();
-  session.environment.pluginFolders.insert(session.environment.pluginFolders.begin(), options.plugins.begin(),
-                                           options.plugins.end());
+  session.environment.pluginFolders.insert(session.environment.pluginFolders.begin(),
+                                           options.plugins.begin(), options.plugins.end());
   session.log.callback = logToStandardError;
   session.log.lowest = options.verbose ? LogLevel::Debug : LogLevel::Warning;
   session.target = Target::host(options.threads);
-  session.cacheFolder = options.noCache ? "" : options.cacheGiven ? options.cache : session.environment.cacheFolder;
+  session.cacheFolder = options.noCache      ? ""
+                        : options.cacheGiven ? options.cache
+                                             : session.environment.cacheFolder;
   session.prefer = options.prefer == "library"  ? plan::Prefer::Library
                    : options.prefer == "native" ? plan::Prefer::Native
                                                 : plan::Prefer::Cost;
@@ -78,7 +88,9 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
     if (!pair)
       return pair.takeError();
     if (pair->second.find(':') == std::string::npos)
-      return badInput("--force '{}': expected NODE=PROVIDER:ALGORITHM; 'explain' lists the algorithms on offer", text);
+      return badInput(
+          "--force '{}': expected NODE=PROVIDER:ALGORITHM; 'explain' lists the algorithms on offer",
+          text);
     planner.force.push_back({pair->first, pair->second});
   }
   for (const std::string &text : options.dims) {
@@ -86,7 +98,8 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
     if (!pair)
       return pair.takeError();
     int64_t value = 0;
-    auto [end, error] = std::from_chars(pair->second.data(), pair->second.data() + pair->second.size(), value);
+    auto [end, error] =
+        std::from_chars(pair->second.data(), pair->second.data() + pair->second.size(), value);
     if (error != std::errc() || *end != '\0' || value < 0)
       return badInput("--dim '{}': '{}' is not a whole number of at least 0", text, pair->second);
     session.dims[pair->first] = value;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all commands share: options, messages, exit codes. Results go to standard output, everything else to standard
-// error. Exit codes: 0 done, 2 bad input, 3 cannot run here, 4 a bug of ours.
+// What all commands share: options, messages, exit codes. Results go to standard output, everything
+// else to standard error. Exit codes: 0 done, 2 bad input, 3 cannot run here, 4 a bug of ours.
 #pragma once
 
 #include <string>
@@ -42,7 +42,8 @@ struct Settings {
 };
 
 Expected<Settings> makeSettings(const CommonOptions &options);
-/// `only` empty: all. Commands that compile load all: the reference folds constants whatever may be chosen from.
+/// `only` empty: all. Commands that compile load all: the reference folds constants whatever may be
+/// chosen from.
 PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only);
 
 /// Prints the message and returns the exit code for it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dovetail doctor: target, providers, library versions and where they were found, what is missing and how to get it.
+// dovetail doctor: target, providers, library versions and where they were found, what is missing
+// and how to get it.
 #include <cstdio>
 
 #include "CommandLine.h"
@@ -28,10 +29,11 @@ int runDoctor(const CommonOptions &options) {
                            {"version", text(info.libraries[i].version)},
                            {"path", text(info.libraries[i].path)},
                            {"missing", text(info.libraries[i].missing)}});
-    report["providers"].push_back({{"name", provider->name()},
-                                   {"version", provider->version()},
-                                   {"can_compile", !provider->functions().compile || info.can_compile != 0},
-                                   {"libraries", libraries}});
+    report["providers"].push_back(
+        {{"name", provider->name()},
+         {"version", provider->version()},
+         {"can_compile", !provider->functions().compile || info.can_compile != 0},
+         {"libraries", libraries}});
   }
   for (const auto &failure : plugins.failures())
     report["failures"].push_back({{"file", failure.file}, {"reason", failure.reason}});
@@ -47,13 +49,15 @@ int runDoctor(const CommonOptions &options) {
   for (const auto &provider : report["providers"]) {
     std::printf("provider   %-10s %s%s\n", provider["name"].get<std::string>().c_str(),
                 provider["version"].get<std::string>().c_str(),
-                provider["can_compile"].get<bool>() ? "" : "  (runs kernels, cannot compile new ones)");
+                provider["can_compile"].get<bool>() ? ""
+                                                    : "  (runs kernels, cannot compile new ones)");
     for (const auto &library : provider["libraries"]) {
       std::string missing = library["missing"];
       std::printf("             %-10s %s\n", library["name"].get<std::string>().c_str(),
-                  missing.empty()
-                      ? (library["version"].get<std::string>() + "  " + library["path"].get<std::string>()).c_str()
-                      : ("missing: " + missing).c_str());
+                  missing.empty() ? (library["version"].get<std::string>() + "  " +
+                                     library["path"].get<std::string>())
+                                        .c_str()
+                                  : ("missing: " + missing).c_str());
     }
   }
   for (const auto &failure : report["failures"])
@@ -66,7 +70,8 @@ int runDoctor(const CommonOptions &options) {
 
 void addDoctor(CLI::App &app, int &exitCode) {
   auto options = std::make_shared<CommonOptions>();
-  CLI::App *command = app.add_subcommand("doctor", "what is here, what is missing and how to get it");
+  CLI::App *command =
+      app.add_subcommand("doctor", "what is here, what is missing and how to get it");
   options->addTo(*command);
   command->callback([options, &exitCode] { exitCode = runDoctor(*options); });
 }

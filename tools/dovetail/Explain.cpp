@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dovetail explain: for every step of a plan the chosen kernel, its time, what else was on offer and what became of it.
+// dovetail explain: for every step of a plan the chosen kernel, its time, what else was on offer
+// and what became of it.
 #include "Explain.h"
 
 #include <algorithm>
@@ -18,8 +19,8 @@ std::string chosenLabel(const PlanStep &step) {
   case StepKind::Kernel:
     return step.choice.candidate.provider + ":" + step.choice.candidate.algorithm;
   case StepKind::LateBound:
-    return step.lateProviders.front() + " at first execution, else " + step.choice.candidate.provider + ":" +
-           step.choice.candidate.algorithm;
+    return step.lateProviders.front() + " at first execution, else " +
+           step.choice.candidate.provider + ":" + step.choice.candidate.algorithm;
   case StepKind::ShapeData:
     return "extents written by the runtime";
   case StepKind::Copy:
@@ -36,7 +37,7 @@ std::map<std::string, std::pair<unsigned, double>> shares(const Plan &plan) {
     if (step.kind != StepKind::Kernel && step.kind != StepKind::LateBound)
       continue;
     bool conversion = step.report < plan.reports.size() && plan.reports[step.report].conversion;
-    std::string who = conversion ? "layout conversions"
+    std::string who = conversion                         ? "layout conversions"
                       : step.kind == StepKind::LateBound ? step.lateProviders.front() + " (late)"
                                                          : step.choice.candidate.provider;
     auto &[count, micros] = result[who];
@@ -90,34 +91,43 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
                        {"low", timing.low},
                        {"high", timing.high},
                        {"chosen", timing.chosen}});
-  return {{"model", plan.model},       {"target", plan.target.text()},
-          {"selection", plan.selection}, {"providers", plan.providers},
+  return {{"model", plan.model},
+          {"target", plan.target.text()},
+          {"selection", plan.selection},
+          {"providers", plan.providers},
           {"arena_bytes", plan.blocks.front().arenaBytes},
-          {"steps", std::move(steps)}, {"whole_model", std::move(timings)}};
+          {"steps", std::move(steps)},
+          {"whole_model", std::move(timings)}};
 }
 
 void printExplanation(const Plan &plan, const std::vector<StepState> &states, bool everything) {
-  std::printf("%s on %s, chosen by %s\n", plan.model.c_str(), plan.target.text().c_str(), plan.selection.c_str());
+  std::printf("%s on %s, chosen by %s\n", plan.model.c_str(), plan.target.text().c_str(),
+              plan.selection.c_str());
   for (const auto &[provider, version] : plan.providers)
     std::printf("  provider %-10s %s\n", provider.c_str(), version.c_str());
   for (const auto &[who, share] : shares(plan))
-    std::printf("  %4u steps %-20s %10s\n", share.first, who.c_str(), duration(share.second).c_str());
+    std::printf("  %4u steps %-20s %10s\n", share.first, who.c_str(),
+                duration(share.second).c_str());
   for (const WholeModelTiming &timing : plan.timings)
-    std::printf("  whole model, %-14s %10s (%s to %s)%s\n", timing.name.c_str(), duration(timing.micros).c_str(),
-                duration(timing.low).c_str(), duration(timing.high).c_str(), timing.chosen ? "  chosen" : "");
+    std::printf("  whole model, %-14s %10s (%s to %s)%s\n", timing.name.c_str(),
+                duration(timing.micros).c_str(), duration(timing.low).c_str(),
+                duration(timing.high).c_str(), timing.chosen ? "  chosen" : "");
   const auto &steps = plan.blocks.front().steps;
   for (size_t i = 0; i < steps.size(); ++i) {
     const PlanStep &step = steps[i];
-    const RegionReport *report = step.report < plan.reports.size() ? &plan.reports[step.report] : nullptr;
+    const RegionReport *report =
+        step.report < plan.reports.size() ? &plan.reports[step.report] : nullptr;
     std::printf("\n%s\n", step.label.c_str());
-    std::printf("  %10s  %s\n", duration(report ? report->micros : -1).c_str(), chosenLabel(step).c_str());
+    std::printf("  %10s  %s\n", duration(report ? report->micros : -1).c_str(),
+                chosenLabel(step).c_str());
     if (i < states.size() && !states[i].note.empty())
       std::printf("              runs %s: %s\n", states[i].running.c_str(), states[i].note.c_str());
     if (!report)
       continue;
     if (!report->conversion)
       std::printf("              %s; conversions of its inputs %s\n", report->ops.c_str(),
-                  report->conversionMicros > 0 ? duration(report->conversionMicros).c_str() : "none");
+                  report->conversionMicros > 0 ? duration(report->conversionMicros).c_str()
+                                               : "none");
     if (step.kind == StepKind::Kernel || step.kind == StepKind::LateBound)
       if (everything)
         std::printf("              dovetail problem '%s'\n", plan.problems[step.problem].c_str());
@@ -127,7 +137,8 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
         continue;
       if (!everything && ++shown > 4)
         break;
-      std::printf("  %10s    %s: %s\n", duration(alternative.micros).c_str(), alternative.label.c_str(),
+      std::printf("  %10s    %s: %s\n", duration(alternative.micros).c_str(),
+                  alternative.label.c_str(),
                   alternative.outcome.substr(0, everything ? std::string::npos : 110).c_str());
     }
   }

@@ -27,7 +27,9 @@ struct ModelOptionsCli {
   bool all = false, withoutMeasured = false, profile = false;
 };
 
-double millis(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+double millis(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
 
 std::vector<std::pair<std::string, Array>> outputsOf(const Session &session) {
   const Plan &plan = session.model().plan();
@@ -102,12 +104,13 @@ int runRun(const ModelOptionsCli &options) {
     std::printf("%s: %s[%s]", name.c_str(), typeName(array.type),
                 fmt::format("{}", fmt::join(array.extents, ",")).c_str());
     if (facts.contains("mean"))
-      std::printf("  min %g, max %g, mean %g", facts["min"].get<double>(), facts["max"].get<double>(),
-                  facts["mean"].get<double>());
+      std::printf("  min %g, max %g, mean %g", facts["min"].get<double>(),
+                  facts["max"].get<double>(), facts["mean"].get<double>());
     std::printf("\n");
   }
   std::sort(times.begin(), times.end());
-  std::printf("%zu run%s, median %.3f ms\n", times.size(), times.size() == 1 ? "" : "s", times[times.size() / 2]);
+  std::printf("%zu run%s, median %.3f ms\n", times.size(), times.size() == 1 ? "" : "s",
+              times[times.size() / 2]);
   return 0;
 }
 
@@ -129,8 +132,9 @@ int runBench(const ModelOptionsCli &options) {
   double firstMillis = 0;
   constexpr unsigned kWarmUps = 3;
   for (unsigned i = 0;; ++i) {
-    bool enough = options.runs > 0 ? times.size() >= options.runs
-                                   : times.size() >= 10 && millis(Clock::now() - begin) > options.seconds * 1000;
+    bool enough = options.runs > 0
+                      ? times.size() >= options.runs
+                      : times.size() >= 10 && millis(Clock::now() - begin) > options.seconds * 1000;
     if (enough)
       break;
     std::vector<double> steps;
@@ -148,7 +152,9 @@ int runBench(const ModelOptionsCli &options) {
       stepSums[s] += steps[s];
   }
   std::sort(times.begin(), times.end());
-  auto at = [&](double share) { return times[std::min(times.size() - 1, static_cast<size_t>(share * times.size()))]; };
+  auto at = [&](double share) {
+    return times[std::min(times.size() - 1, static_cast<size_t>(share * times.size()))];
+  };
   nlohmann::json report{{"model", options.model},
                         {"threads", opened->model->threads()},
                         {"median_ms", at(0.5)},
@@ -164,7 +170,8 @@ int runBench(const ModelOptionsCli &options) {
     const auto &planned = opened->model->plan().blocks.front().steps;
     for (size_t s = 0; s < stepSums.size() && s < planned.size(); ++s)
       steps.push_back({{"nodes", planned[s].label},
-                       {"kernel", planned[s].choice.candidate.provider + ":" + planned[s].choice.candidate.algorithm},
+                       {"kernel", planned[s].choice.candidate.provider + ":" +
+                                      planned[s].choice.candidate.algorithm},
                        {"micros", stepSums[s] / static_cast<double>(times.size())}});
     report["steps"] = std::move(steps);
   }
@@ -172,13 +179,15 @@ int runBench(const ModelOptionsCli &options) {
     std::printf("%s\n", report.dump(2).c_str());
     return 0;
   }
-  std::printf("median %.3f ms, p90 %.3f ms, min %.3f ms over %zu runs at %u threads; load %.1f ms, first run %.3f ms\n",
-              at(0.5), at(0.9), times.front(), times.size(), opened->model->threads(), opened->loadMillis,
-              firstMillis);
+  std::printf("median %.3f ms, p90 %.3f ms, min %.3f ms over %zu runs at %u threads; load %.1f ms, "
+              "first run %.3f ms\n",
+              at(0.5), at(0.9), times.front(), times.size(), opened->model->threads(),
+              opened->loadMillis, firstMillis);
   if (options.profile)
     for (const auto &step : report["steps"])
       std::printf("%10s  %-50s %s\n", duration(step["micros"].get<double>()).c_str(),
-                  step["kernel"].get<std::string>().c_str(), step["nodes"].get<std::string>().c_str());
+                  step["kernel"].get<std::string>().c_str(),
+                  step["nodes"].get<std::string>().c_str());
   return 0;
 }
 
@@ -228,9 +237,10 @@ int runCompile(const ModelOptionsCli &options) {
     std::printf("%s\n", report.dump(2).c_str());
     return 0;
   }
-  std::printf("%s: %zu steps; %zu problems (%zu from the cache), %zu candidates, %zu failed; %.1f s\n", output.c_str(),
-              compilation->plan.blocks.front().steps.size(), statistics.problems, statistics.fromCache,
-              statistics.candidates, statistics.failures, seconds);
+  std::printf(
+      "%s: %zu steps; %zu problems (%zu from the cache), %zu candidates, %zu failed; %.1f s\n",
+      output.c_str(), compilation->plan.blocks.front().steps.size(), statistics.problems,
+      statistics.fromCache, statistics.candidates, statistics.failures, seconds);
   return 0;
 }
 
@@ -250,7 +260,8 @@ int runExplain(const ModelOptionsCli &options) {
   return 0;
 }
 
-CLI::App *addCommand(CLI::App &app, const char *name, const char *help, const std::shared_ptr<ModelOptionsCli> &options) {
+CLI::App *addCommand(CLI::App &app, const char *name, const char *help,
+                     const std::shared_ptr<ModelOptionsCli> &options) {
   CLI::App *command = app.add_subcommand(name, help);
   command->add_option("model", options->model, "an ONNX model or an artifact")->required();
   options->common.addTo(*command);
@@ -271,20 +282,26 @@ void addModelCommands(CLI::App &app, int &exitCode) {
 
   auto compileOptions = std::make_shared<ModelOptionsCli>();
   CLI::App *compile = addCommand(app, "compile", "compile a model to an artifact", compileOptions);
-  compile->add_option("-o,--output", compileOptions->output, "the artifact (default: the model's name plus .dvt)");
-  compile->add_flag("--without-measured", compileOptions->withoutMeasured, "leave the measured times out");
+  compile->add_option("-o,--output", compileOptions->output,
+                      "the artifact (default: the model's name plus .dvt)");
+  compile->add_flag("--without-measured", compileOptions->withoutMeasured,
+                    "leave the measured times out");
   compile->callback([compileOptions, &exitCode] { exitCode = runCompile(*compileOptions); });
 
   auto benchOptions = std::make_shared<ModelOptionsCli>();
   CLI::App *bench = addCommand(app, "bench", "time a model or an artifact", benchOptions);
-  bench->add_option("--runs", benchOptions->runs, "timed runs (default: as many as fit into --seconds, at least 10)");
-  bench->add_option("--seconds", benchOptions->seconds, "time to spend on runs")->check(CLI::NonNegativeNumber);
+  bench->add_option("--runs", benchOptions->runs,
+                    "timed runs (default: as many as fit into --seconds, at least 10)");
+  bench->add_option("--seconds", benchOptions->seconds, "time to spend on runs")
+      ->check(CLI::NonNegativeNumber);
   bench->add_flag("--profile", benchOptions->profile, "time every step, too");
   bench->callback([benchOptions, &exitCode] { exitCode = runBench(*benchOptions); });
 
   auto explainOptions = std::make_shared<ModelOptionsCli>();
-  CLI::App *explain = addCommand(app, "explain", "what was chosen, and what else was on offer", explainOptions);
-  explain->add_flag("--all", explainOptions->all, "every alternative, and the text of each problem");
+  CLI::App *explain =
+      addCommand(app, "explain", "what was chosen, and what else was on offer", explainOptions);
+  explain->add_flag("--all", explainOptions->all,
+                    "every alternative, and the text of each problem");
   explain->callback([explainOptions, &exitCode] { exitCode = runExplain(*explainOptions); });
 }
 

@@ -17,10 +17,13 @@ namespace dovetail::cli {
 namespace {
 
 double millisSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
-std::string shapeText(const std::vector<int64_t> &extents) { return fmt::format("[{}]", fmt::join(extents, ",")); }
+std::string shapeText(const std::vector<int64_t> &extents) {
+  return fmt::format("[{}]", fmt::join(extents, ","));
+}
 
 Status checkInput(const Plan &plan, uint32_t index, const Array &array) {
   const PlanValue &value = plan.blocks.front().values[plan.blocks.front().inputs[index]];
@@ -37,8 +40,8 @@ Status checkInput(const Plan &plan, uint32_t index, const Array &array) {
       fits &= value.extents[i].value() == array.extents[i];
   }
   if (!fits)
-    return badInput("input '{}' is given with shape {}, the model takes [{}]", plan.inputNames[index],
-                    shapeText(array.extents), expected);
+    return badInput("input '{}' is given with shape {}, the model takes [{}]",
+                    plan.inputNames[index], shapeText(array.extents), expected);
   return Status::success();
 }
 
@@ -46,12 +49,14 @@ Status checkInput(const Plan &plan, uint32_t index, const Array &array) {
 
 void InputOptions::addTo(CLI::App &app) {
   app.add_option("--input", input, "NAME=FILE.npy: one input (may be repeated)");
-  app.add_option("--inputs", inputs, "FILE.npz with inputs by name; those not given are filled with seeded noise");
+  app.add_option("--inputs", inputs,
+                 "FILE.npz with inputs by name; those not given are filled with seeded noise");
 }
 
 void StageOptions::addTo(CLI::App &app) {
   app.add_option("--stop-after", stopAfter, "STAGE: end after import, graph, regions or plan");
-  app.add_option("--dump", dumps, "STAGE: print what a stage gives on standard error (may be repeated)");
+  app.add_option("--dump", dumps,
+                 "STAGE: print what a stage gives on standard error (may be repeated)");
 }
 
 bool isArtifactFile(const std::string &path) {
@@ -91,12 +96,15 @@ CompileOptions compileOptions(const Settings &session, const StageOptions &stage
   options.dims = session.dims;
   options.stopAfter = stages.stopAfter;
   options.dumps = stages.dumps;
-  options.dump = [](const std::string &, const std::string &text) { std::fputs(text.c_str(), stderr); };
+  options.dump = [](const std::string &, const std::string &text) {
+    std::fputs(text.c_str(), stderr);
+  };
   options.log = session.log;
   return options;
 }
 
-Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &common, const StageOptions &stages,
+Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &common,
+                                const StageOptions &stages,
                                 const std::map<std::string, Array> &given) {
   auto session = makeSettings(common);
   if (!session)
@@ -110,8 +118,10 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   modelOptions.log = session->log;
   auto start = std::chrono::steady_clock::now();
   if (opened.isArtifact) {
-    if (!stages.stopAfter.empty() || !stages.dumps.empty() || !common.force.empty() || common.prefer != "cost")
-      return badInput("{} is an artifact, whose plan is made; --stop-after, --dump, --force and --prefer need the model",
+    if (!stages.stopAfter.empty() || !stages.dumps.empty() || !common.force.empty() ||
+        common.prefer != "cost")
+      return badInput("{} is an artifact, whose plan is made; --stop-after, --dump, --force and "
+                      "--prefer need the model",
                       path);
     auto model = Model::load(path, modelOptions);
     if (!model)
@@ -137,7 +147,8 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
     return opened;
   }
   if (!compilation->statistics.complete)
-    session->log(LogLevel::Warning, "the budget of {} s ended before all candidates were timed; --budget gives more",
+    session->log(LogLevel::Warning,
+                 "the budget of {} s ended before all candidates were timed; --budget gives more",
                  common.budget);
   start = std::chrono::steady_clock::now();
   modelOptions.threads = session->target.threads;
@@ -149,16 +160,18 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   return opened;
 }
 
-Expected<std::unique_ptr<Session>> bindSession(const OpenedModel &opened, const CommonOptions &common,
-                                                         const std::map<std::string, Array> &given,
-                                                         std::vector<std::shared_ptr<void>> &memory) {
+Expected<std::unique_ptr<Session>> bindSession(const OpenedModel &opened,
+                                               const CommonOptions &common,
+                                               const std::map<std::string, Array> &given,
+                                               std::vector<std::shared_ptr<void>> &memory) {
   auto settings = makeSettings(common);
   if (!settings)
     return settings.takeError();
   const Plan &plan = opened.model->plan();
   for (const auto &[name, array] : given)
     if (std::find(plan.inputNames.begin(), plan.inputNames.end(), name) == plan.inputNames.end())
-      return badInput("there is no input '{}'; the inputs are {}", name, fmt::join(plan.inputNames, ", "));
+      return badInput("there is no input '{}'; the inputs are {}", name,
+                      fmt::join(plan.inputNames, ", "));
   auto session = Session::create(opened.model);
   if (!session)
     return session.takeError();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model or an artifact on the command line, opened so that it can run: compiled or loaded, inputs bound.
+// A model or an artifact on the command line, opened so that it can run: compiled or loaded, inputs
+// bound.
 #pragma once
 
 #include <map>
@@ -33,7 +34,7 @@ struct OpenedModel {
   std::shared_ptr<const PluginSet> plugins;
   plan::Planner::Statistics statistics; ///< of a compilation
   bool isArtifact = false;
-  bool stopped = false; ///< --stop-after ended it early: no model
+  bool stopped = false;  ///< --stop-after ended it early: no model
   double loadMillis = 0; ///< reading and preparing, compiling not counted
   double compileMillis = 0;
 };
@@ -45,12 +46,14 @@ Expected<std::map<std::string, Array>> readInputs(const InputOptions &options);
 CompileOptions compileOptions(const Settings &session, const StageOptions &stages);
 
 /// Compiles or loads. `given` fixes the extents of a model's inputs.
-Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &common, const StageOptions &stages,
+Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &common,
+                                const StageOptions &stages,
                                 const std::map<std::string, Array> &given);
 
 /// A session with the given inputs bound and noise for the others. `memory` keeps the bytes.
-Expected<std::unique_ptr<Session>> bindSession(const OpenedModel &opened, const CommonOptions &common,
-                                                         const std::map<std::string, Array> &given,
-                                                         std::vector<std::shared_ptr<void>> &memory);
+Expected<std::unique_ptr<Session>> bindSession(const OpenedModel &opened,
+                                               const CommonOptions &common,
+                                               const std::map<std::string, Array> &given,
+                                               std::vector<std::shared_ptr<void>> &memory);
 
 } // namespace dovetail::cli

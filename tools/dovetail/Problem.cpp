@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dovetail problem 'TEXT': lists, checks and times the candidates of one problem. The reproducer in every report.
+// dovetail problem 'TEXT': lists, checks and times the candidates of one problem. The reproducer in
+// every report.
 #include <algorithm>
 #include <cstdio>
 
@@ -55,10 +56,11 @@ int runProblem(const ProblemOptions &options) {
     layouts += " ->";
     for (const std::string &layout : trial.candidate.outputLayouts)
       layouts += " " + (layout.empty() ? std::string("-") : layout);
-    std::printf("%10s  %-12s %-44s %-30s error %.1e  compile %.0f ms%s%s\n", duration(trial.micros).c_str(),
-                plan::outcomeName(trial.outcome),
-                (trial.candidate.provider + ":" + trial.candidate.algorithm).c_str(), layouts.c_str(), trial.maxError,
-                trial.compileMillis, trial.detail.empty() ? "" : "  ", trial.detail.c_str());
+    std::printf("%10s  %-12s %-44s %-30s error %.1e  compile %.0f ms%s%s\n",
+                duration(trial.micros).c_str(), plan::outcomeName(trial.outcome),
+                (trial.candidate.provider + ":" + trial.candidate.algorithm).c_str(),
+                layouts.c_str(), trial.maxError, trial.compileMillis,
+                trial.detail.empty() ? "" : "  ", trial.detail.c_str());
   }
   for (const auto &[provider, refusal] : evaluation->refusals)
     std::printf("   refused  %s: %s\n",
@@ -71,9 +73,12 @@ int runProblem(const ProblemOptions &options) {
 
 void addProblem(CLI::App &app, int &exitCode) {
   auto options = std::make_shared<ProblemOptions>();
-  CLI::App *command = app.add_subcommand("problem", "list, check and time the candidates of one problem");
-  command->add_option("text", options->text, "the problem's one-line text, as 'explain' prints it")->required();
-  command->add_option("--footprint", options->footprint, "bytes that the rest of a model would read between two runs");
+  CLI::App *command =
+      app.add_subcommand("problem", "list, check and time the candidates of one problem");
+  command->add_option("text", options->text, "the problem's one-line text, as 'explain' prints it")
+      ->required();
+  command->add_option("--footprint", options->footprint,
+                      "bytes that the rest of a model would read between two runs");
   command->add_flag("--no-timing", options->noTiming, "check only");
   options->common.addTo(*command);
   command->add_option("--dim", options->common.dims, "NAME=N: value of a symbol (may be repeated)");

@@ -8,7 +8,8 @@
 #include "CommandLine.h"
 
 int main(int argc, char **argv) {
-  CLI::App app("Dovetail: compiles ONNX models to the cheapest mix of library kernels and its own, and runs them.");
+  CLI::App app("Dovetail: compiles ONNX models to the cheapest mix of library kernels and its own, "
+               "and runs them.");
   app.require_subcommand(1);
   app.set_version_flag("--version", DOVETAIL_VERSION);
   int exitCode = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dvt_compile: the compiler's side of the C API, in a library of its own, so that programs that only run models load
-// neither LLVM nor protobuf.
+// dvt_compile: the compiler's side of the C API, in a library of its own, so that programs that
+// only run models load neither LLVM nor protobuf.
 #include <charconv>
 #include <cstring>
 #include <new>
@@ -58,7 +58,8 @@ Status readChoice(const dvt_compile_options &given, CompileOptions &options) {
   else if (prefer != "cost")
     return badInput("prefer is '{}'; it may be library, native or NULL", prefer);
   if (given.lock_file)
-    return badInput("lock_file is '{}'; replay reads the plan cache, set cache_path", given.lock_file);
+    return badInput("lock_file is '{}'; replay reads the plan cache, set cache_path",
+                    given.lock_file);
   return readDimensions(given.dimensions, options.dims);
 }
 
@@ -68,9 +69,11 @@ Status compile(const char *modelPath, const char *artifactPath, const dvt_compil
   CompileOptions options;
   options.environment = Environment::detect();
   std::vector<std::string> plugins = splitList(given.plugin_path, ':');
-  options.environment.pluginFolders.insert(options.environment.pluginFolders.begin(), plugins.begin(), plugins.end());
+  options.environment.pluginFolders.insert(options.environment.pluginFolders.begin(),
+                                           plugins.begin(), plugins.end());
   if (given.vendor_path)
-    options.environment.vendorPath = std::string(given.vendor_path) + ":" + options.environment.vendorPath;
+    options.environment.vendorPath =
+        std::string(given.vendor_path) + ":" + options.environment.vendorPath;
   options.log = {given.log, given.log_context, static_cast<LogLevel>(given.log_level)};
   options.target = Target::host(given.threads);
   options.cacheFolder = given.cache_path ? given.cache_path : options.environment.cacheFolder;
