@@ -100,7 +100,7 @@ Status convolve(InferContext &c, size_t x, size_t w, dvt_type type) {
 }
 
 Status conv(InferContext &c) {
-  if (c.has(2))
+  if (c.has(2) && c.rank(1) > 0)
     if (Status status = c.needEqual(elementCount(c.shape(2)), c.shape(1)[0], "bias and channels");
         !status)
       return status;
