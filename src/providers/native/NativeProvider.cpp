@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plug-in of Dovetail's own kernels: proposes what the schedule families offer, loads and runs kernels. Compiling
-// is in a shared object of its own, loaded from this one's folder at the first compile, so that a machine that only runs
-// models needs no LLVM.
+// The plug-in of Dovetail's own kernels: proposes what the schedule families offer, loads and runs
+// kernels. Compiling is in a shared object of its own, loaded from this one's folder at the first
+// compile, so that a machine that only runs models needs no LLVM.
 #include <dlfcn.h>
 #include <new>
 #include <string>
@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "codegen/schedule/Schedule.h"
+#include "providers/native/CompactProblem.h"
 #include "providers/native/CompilerDoor.h"
 #include "providers/native/LoadedKernel.h"
 
@@ -63,8 +64,8 @@ void destroy(dvt_provider *provider) { delete provider; }
 
 const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
 
-void offer(const codegen::Schedule &schedule, const codegen::Machine &machine, const dvt_problem &problem,
-           const dvt_candidate_sink &sink) {
+void offer(const codegen::Schedule &schedule, const codegen::Machine &machine,
+           const dvt_problem &problem, const dvt_candidate_sink &sink) {
   std::vector<const char *> inputs, outputs;
   for (const std::string &layout : schedule.inputLayouts)
     inputs.push_back(layout.c_str());
@@ -76,7 +77,8 @@ void offer(const codegen::Schedule &schedule, const codegen::Machine &machine, c
   candidate.input_layouts = inputs.data();
   candidate.output_layouts = outputs.data();
   auto aligned = [](uint64_t bytes) { return (bytes + 63) / 64 * 64; };
-  candidate.workspace_bytes = aligned(schedule.workspaceBytes) + aligned(schedule.scratchBytes) * machine.threads;
+  candidate.workspace_bytes =
+      aligned(schedule.workspaceBytes) + aligned(schedule.scratchBytes) * machine.threads;
   for (uint64_t bytes : schedule.packedBytes)
     candidate.packed_bytes += bytes;
   candidate.packing = candidate.packed_bytes ? DVT_PACKING_AT_LOAD : DVT_PACKING_NONE;
@@ -95,8 +97,10 @@ bool hasStrides(const dvt_problem &problem) {
   return false;
 }
 
-dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *problem, const dvt_candidate_sink *sink,
-                 dvt_error *error) {
+dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *given,
+                 const dvt_candidate_sink *sink, dvt_error *error) {
+  const CompactProblem compact(*given);
+  const dvt_problem *problem = compact.get();
   auto machine = codegen::Machine::of(*target);
   if (!machine)
     return report(error, DVT_UNSUPPORTED, machine.error().message);
@@ -128,34 +132,42 @@ dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *pr
 dvt_code loadCompiler(dvt_provider &provider, dvt_error *error) {
   if (provider.compile)
     return DVT_OK;
-  provider.compiler = ::dlopen(provider.compilerPath.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  provider.compiler =
+      ::dlopen(provider.compilerPath.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!provider.compiler) {
     const char *why = ::dlerror();
-    return report(error, DVT_UNAVAILABLE, fmt::format("the native compiler is not there: {}", why ? why : ""));
+    return report(error, DVT_UNAVAILABLE,
+                  fmt::format("the native compiler is not there: {}", why ? why : ""));
   }
   provider.compile = reinterpret_cast<CompileFunction>(::dlsym(provider.compiler, kCompileSymbol));
   if (!provider.compile)
-    return report(error, DVT_UNAVAILABLE, fmt::format("{} does not export {}", provider.compilerPath, kCompileSymbol));
+    return report(error, DVT_UNAVAILABLE,
+                  fmt::format("{} does not export {}", provider.compilerPath, kCompileSymbol));
   return DVT_OK;
 }
 
 dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
                  const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error) {
+  const CompactProblem compact(*problem);
   if (dvt_code code = loadCompiler(*provider, error); code != DVT_OK)
     return code;
-  return provider->compile(target, problem, candidate, sink, error);
+  return provider->compile(target, compact.get(), candidate, sink, error);
 }
 
-dvt_code prepare(dvt_provider *, const dvt_target *target, const dvt_problem *problem, const dvt_candidate *candidate,
-                 const dvt_prepare_args *args, dvt_kernel **kernel, dvt_error *error) {
+dvt_code prepare(dvt_provider *, const dvt_target *target, const dvt_problem *given,
+                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
+                 dvt_error *error) {
+  const CompactProblem compact(*given);
+  const dvt_problem *problem = compact.get();
   auto machine = codegen::Machine::of(*target);
   if (!machine)
     return report(error, DVT_UNSUPPORTED, machine.error().message);
   codegen::ProblemReader reader(*problem);
   auto schedule = hasStrides(*problem) ? std::nullopt : findSchedule(reader, *machine, *candidate);
   if (!schedule)
-    return report(error, DVT_UNSUPPORTED,
-                  fmt::format("native does not propose '{}' for this problem", candidate->algorithm));
+    return report(
+        error, DVT_UNSUPPORTED,
+        fmt::format("native does not propose '{}' for this problem", candidate->algorithm));
   auto loaded = LoadedKernel::load(reader, *machine, *schedule, *args);
   if (!loaded)
     return report(error, codeOf(loaded.error()), loaded.error().message);
@@ -165,7 +177,9 @@ dvt_code prepare(dvt_provider *, const dvt_target *target, const dvt_problem *pr
 
 uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->loaded->workspaceBytes(); }
 
-dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) { return kernel->loaded->run(*args, error); }
+dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
+  return kernel->loaded->run(*args, error);
+}
 
 void destroyKernel(dvt_kernel *kernel) { delete kernel; }
 
