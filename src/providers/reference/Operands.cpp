@@ -3,6 +3,7 @@
 // Checks every operand against the problem before its memory is touched.
 #include "Operands.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "PhysicalLayout.h"
@@ -143,7 +144,7 @@ Status checkOutputExtents(const Program &program, uint32_t output, const dvt_ten
   TRY(checkExtents(value, "output", output, static_cast<uint32_t>(extents.size()), extents));
   if (operand.data &&
       (operand.rank != extents.size() ||
-       std::memcmp(operand.extents, extents.data(), extents.size() * sizeof(int64_t))))
+       !std::equal(extents.begin(), extents.end(), operand.extents)))
     return bad("output ", output, " has extents ", textOf(extents), " where the caller expects ",
                textOf(Extents(operand.extents, operand.extents + operand.rank)));
   return {};

@@ -124,8 +124,11 @@ static Status readBias(const Invocation &op, const Heads &q, int64_t keys, int64
     if (static_cast<int64_t>(bias.valid.size()) != q.batch)
       return op.bad("nonpad_kv_seqlen has ", bias.valid.size(), " elements for a batch of ",
                     q.batch);
-    for (size_t b = 0; b < bias.valid.size(); ++b)
+    for (size_t b = 0; b < bias.valid.size(); ++b) {
+      if (bias.valid[b] < 0 || bias.valid[b] > keys)
+        return op.bad("nonpad_kv_seqlen ", bias.valid[b], " is outside [0, ", keys, "]");
       bias.offsets[b] = bias.valid[b] - q.length;
+    }
   }
   if (!op.has(3))
     return {};
