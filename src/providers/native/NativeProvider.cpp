@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "codegen/schedule/Schedule.h"
+#include "graph/OpRegistry.h"
 #include "providers/native/CompactProblem.h"
 #include "providers/native/CompilerDoor.h"
 #include "providers/native/LoadedKernel.h"
@@ -90,6 +91,18 @@ void offer(const codegen::Schedule &schedule, const codegen::Machine &machine,
   sink.candidate(sink.context, &candidate);
 }
 
+/// Why the problem is not for this build of native; empty when it is.
+std::string findForeign(const dvt_problem &problem) {
+  for (uint32_t i = 0; i < problem.op_count; ++i) {
+    const dvt_op &op = problem.ops[i];
+    const graph::OpInfo *info = graph::findOp(op.name);
+    if (info && op.version > info->version)
+      return fmt::format("{} of op set {} is newer than the {} that native knows", op.name,
+                         op.version, info->version);
+  }
+  return {};
+}
+
 bool hasStrides(const dvt_problem &problem) {
   for (uint32_t i = 0; i < problem.value_count; ++i)
     if (problem.values[i].strides)
@@ -106,6 +119,8 @@ dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *gi
     return report(error, DVT_UNSUPPORTED, machine.error().message);
   if (hasStrides(*problem))
     return report(error, DVT_UNSUPPORTED, "native kernels take dense tensors only");
+  if (std::string why = findForeign(*problem); !why.empty())
+    return report(error, DVT_UNSUPPORTED, why);
   codegen::ProblemReader reader(*problem);
   std::string reason;
   bool offered = false;
@@ -163,7 +178,9 @@ dvt_code prepare(dvt_provider *, const dvt_target *target, const dvt_problem *gi
   if (!machine)
     return report(error, DVT_UNSUPPORTED, machine.error().message);
   codegen::ProblemReader reader(*problem);
-  auto schedule = hasStrides(*problem) ? std::nullopt : findSchedule(reader, *machine, *candidate);
+  auto schedule = hasStrides(*problem) || !findForeign(*problem).empty()
+                      ? std::nullopt
+                      : findSchedule(reader, *machine, *candidate);
   if (!schedule)
     return report(
         error, DVT_UNSUPPORTED,
