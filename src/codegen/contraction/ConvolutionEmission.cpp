@@ -19,8 +19,10 @@ public:
     Value rows = e.extentOf(conv.outRows), columns = e.extentOf(conv.outColumns);
     outRows = plan.flat ? e.index(1) : rows;
     outColumns = plan.flat ? e.mul(rows, columns) : columns;
-    rowChunks = e.ceilDiv(outRows, plan.chunkRows);
-    columnChunks = e.ceilDiv(outColumns, plan.chunkColumns);
+    rowPositions = e.ceilDiv(outRows, conv.rows.outStep());
+    columnPositions = e.ceilDiv(outColumns, conv.columns.outStep());
+    rowChunks = e.ceilDiv(rowPositions, plan.chunkRows);
+    columnChunks = e.ceilDiv(columnPositions, plan.chunkColumns);
     parts = (sizes.panels + plan.panelsPerTask - 1) / plan.panelsPerTask;
   }
 
@@ -39,9 +41,9 @@ public:
       group = e.rem(task, conv.groups);
       image = e.div(task, conv.groups);
       firstRow = e.mul(rowChunk, plan.chunkRows);
-      endRow = e.minimum(e.add(firstRow, plan.chunkRows), outRows);
+      endRow = e.minimum(e.add(firstRow, plan.chunkRows), rowPositions);
       firstColumn = e.mul(columnChunk, plan.chunkColumns);
-      endColumn = e.minimum(e.add(firstColumn, plan.chunkColumns), outColumns);
+      endColumn = e.minimum(e.add(firstColumn, plan.chunkColumns), columnPositions);
       if (!plan.direct)
         PatchEmission(e, conv, plan, sizes).copy({image, group, firstRow, endRow, firstColumn, endColumn});
       panels(part);
@@ -65,23 +67,30 @@ private:
     Value channel = e.mul(panel, width);
     Value weights = e.add(e.mul(group, sizes.groupElements), e.mul(panel, sizes.depth * width));
     Value right = e.advance(e.pointerOf(conv.weight), weights, 4);
-    e.loop(firstRow, endRow, plan.tileRows, [&](Value row) {
-      if (plan.tileRows > 1) {
-        tileOfRows(row, channel, right, vectors);
-      } else {
-        e.loop(firstColumn, endColumn, plan.tile.rows, [&](Value column) {
-          Value count = e.minimum(e.sub(endColumn, column), plan.tile.rows);
-          emitForRows(count, [&](unsigned rows) { tile(row, column, right, vectors, rows); });
-          finish(row, column, count, channel, vectors);
+    std::vector<Convolution::Window::Phase> rowPhases = conv.rows.phases(), columnPhases = conv.columns.phases();
+    int64_t steps = 0; // of the reductions of the phases before
+    for (rowPhase = 0; rowPhase < int64_t(rowPhases.size()); ++rowPhase)
+      for (columnPhase = 0; columnPhase < int64_t(columnPhases.size()); ++columnPhase) {
+        y = rowPhases[size_t(rowPhase)];
+        x = columnPhases[size_t(columnPhase)];
+        Value weights = e.advance(right, e.index(steps * vectors * sizes.lanes), 4);
+        e.loop(firstRow, endRow, plan.tileRows, [&](Value row) {
+          if (plan.tileRows > 1)
+            return tileOfRows(row, channel, weights, vectors);
+          e.loop(firstColumn, endColumn, plan.tile.rows, [&](Value column) {
+            Value count = e.minimum(e.sub(endColumn, column), plan.tile.rows);
+            emitForRows(count, [&](unsigned rows) { tile(row, column, weights, vectors, rows); });
+            finish(row, column, count, channel, vectors);
+          });
         });
+        steps += conv.inPerGroup * y.count * x.count;
       }
-    });
   }
 
   /// Calls `body` for each number of pixels that a tile within a row can have.
   void emitForRows(Value count, llvm::function_ref<void(unsigned)> body) {
     unsigned most = plan.tile.rows;
-    if (std::optional<int64_t> known = Emitter::constantIndex(outColumns)) {
+    if (std::optional<int64_t> known = Emitter::constantIndex(columnPositions)) {
       // Chunks are multiples of the tile or whole rows.
       llvm::SmallVector<unsigned> wanted{most};
       if (unsigned rest = unsigned(*known % most))
@@ -156,34 +165,37 @@ private:
   /// Sums `rows` pixels from (row, column) on and leaves them in the tile buffer.
   void tile(Value row, Value column, Value right, unsigned vectors, unsigned rows) {
     Left l = left();
-    const Convolution::Window &y = conv.rows, &x = conv.columns;
+    // The patch starts with the first input that its first position needs in any phase.
     Value pixelRow = plan.direct ? row : e.sub(row, firstRow);
     Value pixelColumn = plan.direct ? column : e.sub(column, firstColumn);
+    int64_t rowShift = y.count ? y.in - (plan.direct ? 0 : conv.rows.firstInput()) : 0;
+    int64_t columnShift = x.count ? x.in - (plan.direct ? 0 : conv.columns.firstInput()) : 0;
+    int64_t rowStep = conv.rows.inStep(), columnStep = conv.columns.inStep();
     TileOperands operands;
     operands.left = e.advance(l.pointer,
-                              e.add(e.mul(e.mul(pixelRow, y.stride), l.row),
-                                    e.mul(e.mul(pixelColumn, x.stride), l.pixel)), 4);
+                              e.add(e.mul(e.add(e.mul(pixelRow, rowStep), rowShift), l.row),
+                                    e.mul(e.add(e.mul(pixelColumn, columnStep), columnShift), l.pixel)), 4);
     operands.right = right;
     for (unsigned r = 0; r < rows; ++r) {
       int64_t width = plan.tileRows > 1 ? conv.outColumns.value : int64_t(rows);
-      operands.rowOffsets.push_back(e.add(e.mul(l.row, int64_t(r) / width * y.stride),
-                                          e.mul(l.pixel, int64_t(r) % width * x.stride)));
+      operands.rowOffsets.push_back(e.add(e.mul(l.row, int64_t(r) / width * rowStep),
+                                          e.mul(l.pixel, int64_t(r) % width * columnStep)));
     }
     int64_t width = int64_t(vectors) * sizes.lanes;
-    int64_t window = y.size * x.size;
+    int64_t window = y.count * x.count;
     auto nest = [&](int64_t blocks, int64_t firstBlock, int64_t channels) {
       TileNest nest;
       int64_t blockElements = window * channels * width;
       nest.leftOffset = e.mul(l.block, firstBlock);
       nest.rightOffset = e.index(firstBlock * window * sizes.channelBlock * width);
       nest.loops.push_back({e.index(blocks), l.block, e.index(blockElements)});
-      nest.loops.push_back({e.index(y.size), e.mul(l.row, y.dilation), e.index(x.size * channels * width)});
-      bool joined = x.dilation == 1 && Emitter::constantIndex(l.pixel) == channels &&
+      nest.loops.push_back({e.index(y.count), e.mul(l.row, y.inStride), e.index(x.count * channels * width)});
+      bool joined = x.inStride == 1 && Emitter::constantIndex(l.pixel) == channels &&
                     Emitter::constantIndex(l.channel) == 1;
       if (joined) {
-        nest.loops.push_back({e.index(x.size * channels), l.channel, e.index(width)});
+        nest.loops.push_back({e.index(x.count * channels), l.channel, e.index(width)});
       } else {
-        nest.loops.push_back({e.index(x.size), e.mul(l.pixel, x.dilation), e.index(channels * width)});
+        nest.loops.push_back({e.index(x.count), e.mul(l.pixel, x.inStride), e.index(channels * width)});
         nest.loops.push_back({e.index(channels), l.channel, e.index(width)});
       }
       return nest;
@@ -226,17 +238,27 @@ private:
   int64_t turnedPitch() const { return (plan.tile.rows + sizes.lanes - 1) / sizes.lanes * sizes.lanes; }
 
   void finish(Value row, Value column, Value count, Value channel, unsigned vectors) {
-    plan.out == ImageLayout::Plain ? finishTurned(row, column, count, channel, vectors)
-                                   : finishPixels(row, column, count, channel, vectors);
+    auto emit = [&](Value count) {
+      plan.out == ImageLayout::Plain ? finishTurned(row, column, count, channel, vectors)
+                                     : finishPixels(row, column, count, channel, vectors);
+    };
+    if (!conv.transposed)
+      return emit(count);
+    // The last positions of later phases may lie past the output.
+    Value left = e.ceilDiv(e.maximum(e.sub(outColumns, outColumn(column)), 0), conv.columns.outStep());
+    e.ifTrue(e.lt(outRow(row), outRows), [&] { emit(e.minimum(count, left)); });
   }
+
+  Value outRow(Value position) { return e.add(e.mul(position, conv.rows.outStep()), rowPhase); }
+  Value outColumn(Value position) { return e.add(e.mul(position, conv.columns.outStep()), columnPhase); }
 
   Values index(Value row, Value column, Value channel) {
     Values index(conv.fusion.extents.size());
     index[0] = image;
     index[1] = e.add(e.mul(group, conv.outPerGroup), channel);
     if (conv.rowDimension() >= 0)
-      index[unsigned(conv.rowDimension())] = row;
-    index[conv.columnDimension()] = column;
+      index[unsigned(conv.rowDimension())] = outRow(row);
+    index[conv.columnDimension()] = outColumn(column);
     return index;
   }
 
@@ -272,7 +294,9 @@ private:
   }
 
   void finishTurned(Value row, Value column, Value count, Value channel, unsigned vectors) {
-    TileFinish finish(e, conv.fusion, layouts(int(conv.columnDimension())));
+    TileFinish::Layouts finishLayouts = layouts(int(conv.columnDimension()));
+    finishLayouts.columnStep = conv.columns.outStep();
+    TileFinish finish(e, conv.fusion, std::move(finishLayouts));
     Value buffer = tileBuffer();
     Value channels = e.minimum(e.sub(e.index(conv.outPerGroup), channel), int64_t(vectors) * sizes.lanes);
     unsigned pieces = unsigned(turnedPitch() / sizes.lanes);
@@ -295,8 +319,10 @@ private:
   const ConvolutionPlan &plan;
   ConvolutionSizes sizes;
   const Schedule &schedule;
-  Value outRows, outColumns, rowChunks, columnChunks;
+  Value outRows, outColumns, rowPositions, columnPositions, rowChunks, columnChunks;
   int64_t parts;
+  Convolution::Window::Phase y, x; ///< being emitted
+  int64_t rowPhase = 0, columnPhase = 0;
   Value image, group, firstRow, endRow, firstColumn, endColumn; ///< of the current task
 };
 

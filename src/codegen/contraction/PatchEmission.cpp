@@ -8,11 +8,11 @@ namespace dovetail::codegen {
 void PatchEmission::copy(const Chunk &chunk) {
   const Convolution::Window &y = conv.rows, &x = conv.columns;
   auto reach = [&](Value first, Value end, const Convolution::Window &window) {
-    return e.add(e.mul(e.sub(e.sub(end, first), 1), window.stride), window.reach());
+    return e.add(e.mul(e.sub(e.sub(end, first), 1), window.inStep()), window.lastInput() - window.firstInput() + 1);
   };
   Value rows = reach(chunk.firstRow, chunk.endRow, y), columns = reach(chunk.firstColumn, chunk.endColumn, x);
-  Value top = e.sub(e.mul(chunk.firstRow, y.stride), y.padBegin);
-  Value shift = e.sub(e.mul(chunk.firstColumn, x.stride), x.padBegin);
+  Value top = e.add(e.mul(chunk.firstRow, y.inStep()), y.firstInput());
+  Value shift = e.add(e.mul(chunk.firstColumn, x.inStep()), x.firstInput());
   Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
   Value from = e.minimum(e.maximum(e.sub(e.index(0), shift), 0), columns);
   Value to = e.maximum(e.minimum(e.sub(inColumns, shift), columns), from);
@@ -25,7 +25,7 @@ void PatchEmission::copy(const Chunk &chunk) {
       row.shift = shift;
       Value place = e.add(e.mul(block, sizes.patchBlock), e.mul(patchRow, sizes.patchColumns * sizes.pitch));
       row.destination = e.advance(e.workerScratch(), place, 4);
-      if (!y.padBegin && !y.padEnd) {
+      if (!y.padBegin && !y.padEnd && !y.transposed) {
         row.from = from;
         row.to = to;
       } else {

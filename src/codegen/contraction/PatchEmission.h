@@ -14,7 +14,7 @@ public:
   PatchEmission(Emitter &e, const Convolution &conv, const ConvolutionPlan &plan, const ConvolutionSizes &sizes)
       : e(e), conv(conv), plan(plan), sizes(sizes) {}
 
-  /// Output pixels [firstRow, endRow) x [firstColumn, endColumn) of a group of an image.
+  /// Positions [firstRow, endRow) x [firstColumn, endColumn) of a group of an image.
   struct Chunk {
     Value image, group, firstRow, endRow, firstColumn, endColumn;
   };

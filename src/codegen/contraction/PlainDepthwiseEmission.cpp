@@ -45,10 +45,13 @@ private:
     Value room = e.add(inColumns, x.padBegin - past);
     Value last = e.add(e.div(e.maximum(room, 0), x.stride), 1);
     last = e.maximum(e.minimum(e.select(e.lt(room, e.index(0)), e.index(0), last), outColumns), first);
-    Value whole = e.add(first, e.mul(e.div(e.sub(last, first), step), step));
+    Value tiles = e.add(first, e.mul(e.div(e.sub(last, first), step), step));
+    Value whole = e.add(tiles, e.mul(e.div(e.sub(last, tiles), lanes), lanes));
     auto masked = [&](Value column) { tile(row, column, 1, true); };
     e.loop(e.index(0), first, lanes, masked);
-    e.loop(first, whole, step, [&](Value column) { tile(row, column, plan.tile, false); });
+    e.loop(first, tiles, step, [&](Value column) { tile(row, column, plan.tile, false); });
+    if (plan.tile > 1)
+      e.loop(tiles, whole, lanes, [&](Value column) { tile(row, column, 1, false); });
     e.loop(whole, outColumns, lanes, masked);
   }
 
@@ -83,27 +86,34 @@ private:
     finish.emit(index, sums, masks);
   }
 
+  /// Mask of the columns imageColumn, imageColumn + step, ... that lie in the image.
+  Value insideMask(Value imageColumn, int64_t step) {
+    unsigned count = unsigned(lanes);
+    Value columns = e.mul(e.iota(count, e.i64Type()), e.splat(e.index(step), count));
+    columns = e.add(columns, imageColumn);
+    return e.bitAnd(e.ge(columns, e.splat(e.index(0), count)), e.lt(columns, e.splat(inColumns, count)));
+  }
+
+  Value loadVector(Value line, Value imageColumn, bool masked) {
+    return e.loadVector(DVT_F32, source, e.add(line, imageColumn), unsigned(lanes),
+                        masked ? insideMask(imageColumn, 1) : Value());
+  }
+
   /// Columns imageColumn, imageColumn + stride, ... of a line; those outside the image are zero where masked.
   Value loadColumns(Value line, Value imageColumn, bool masked) {
     int64_t stride = conv.columns.stride;
-    if (stride == 2 && !masked) {
+    if (stride == 1)
+      return loadVector(line, imageColumn, masked);
+    if (stride == 2) {
       llvm::SmallVector<int64_t> even;
       for (int64_t lane = 0; lane < lanes; ++lane)
         even.push_back(2 * lane);
-      Value low = e.loadVector(DVT_F32, source, e.add(line, imageColumn), unsigned(lanes));
-      Value high = e.loadVector(DVT_F32, source, e.add(line, e.add(imageColumn, lanes)), unsigned(lanes));
-      return e.shuffle(low, high, even);
+      Value low = loadVector(line, imageColumn, masked);
+      return e.shuffle(low, loadVector(line, e.add(imageColumn, lanes), masked), even);
     }
-    if (stride == 1 && !masked)
-      return e.loadVector(DVT_F32, source, e.add(line, imageColumn), unsigned(lanes));
-    Value steps = e.mul(e.iota(unsigned(lanes), e.i64Type()), e.splat(e.index(stride), unsigned(lanes)));
-    Value columns = e.add(steps, imageColumn), mask;
-    if (masked)
-      mask = e.bitAnd(e.ge(columns, e.splat(e.index(0), unsigned(lanes))),
-                      e.lt(columns, e.splat(inColumns, unsigned(lanes))));
-    if (stride == 1)
-      return e.loadVector(DVT_F32, source, e.add(line, imageColumn), unsigned(lanes), mask);
-    return e.gather(DVT_F32, source, e.add(columns, line), mask);
+    Value columns = e.mul(e.iota(unsigned(lanes), e.i64Type()), e.splat(e.index(stride), unsigned(lanes)));
+    columns = e.add(e.add(columns, imageColumn), line);
+    return e.gather(DVT_F32, source, columns, masked ? insideMask(imageColumn, stride) : Value());
   }
 
   Emitter &e;

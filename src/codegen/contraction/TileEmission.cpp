@@ -116,7 +116,7 @@ Value TileFinish::load(uint32_t value, const Access &access, Value rowOffset, Va
   if (layouts.column < 0 || access.isBroadcast(layouts.column))
     return e.loadSplat(type, pointer, rowOffset, e.lanes());
   Value offset = e.add(rowOffset, columnOffset(access, column));
-  const Product &stride = access.strides[layouts.column];
+  Product stride = access.strides[layouts.column] * Product(layouts.columnStep);
   if (stride.is(1))
     return e.loadVector(type, pointer, offset, e.lanes(), mask);
   Value steps = e.mul(e.iota(e.lanes(), e.i64Type()), emitProduct(e, stride));
@@ -129,7 +129,7 @@ void TileFinish::store(uint32_t value, const Access &access, Value rowOffset, Va
   if (layouts.column < 0)
     return e.storeVector(type, vector, pointer, rowOffset, mask);
   Value offset = e.add(rowOffset, columnOffset(access, column));
-  const Product &stride = access.strides[layouts.column];
+  Product stride = access.strides[layouts.column] * Product(layouts.columnStep);
   if (access.blockedDimension == layouts.column && mask) {
     // The padding of a blocked tensor is there and is zero.
     vector = e.select(mask, vector, e.constant(vector.getType(), 0));
@@ -152,7 +152,7 @@ void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Val
   if (layouts.addend)
     addendRow = rowOffset(layouts.addend->access, index);
   for (unsigned v = 0; v < sums.size(); ++v) {
-    Value column = layouts.column < 0 ? e.index(0) : e.add(index[layouts.column], int64_t(v) * e.lanes());
+    Value column = layouts.column < 0 ? e.index(0) : e.add(index[layouts.column], int64_t(v) * e.lanes() * layouts.columnStep);
     Value sum = sums[v];
     if (layouts.scale != 1)
       sum = e.mul(sum, e.f32(layouts.scale));

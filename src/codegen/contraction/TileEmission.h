@@ -47,6 +47,7 @@ public:
     std::optional<Addend> addend;
     double scale = 1;
     int column = -1; ///< dimension of the output; -1: columns are no dimension, there is one of them
+    int64_t columnStep = 1; ///< of the column's index from lane to lane
   };
   TileFinish(Emitter &e, const Fusion &fusion, Layouts layouts);
 
@@ -55,10 +56,6 @@ public:
   void emit(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks);
 
 private:
-  struct Reach {
-    Value offset;      ///< of the first element of a row, the column's part left out
-    const Access *access;
-  };
   Value rowOffset(const Access &access, llvm::ArrayRef<Value> index);
   Value columnOffset(const Access &access, Value column);
   Value load(uint32_t value, const Access &access, Value rowOffset, Value column, Value mask);

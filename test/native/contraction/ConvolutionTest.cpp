@@ -33,8 +33,8 @@ struct Shape {
 };
 
 TEST(Convolution, Channels) {
-  for (int64_t c : {1, 3, 8, 15, 16, 17, 31, 40})
-    for (int64_t k : {1, 15, 16, 33, 64}) {
+  for (int64_t c : {1, 3, 15, 16, 40})
+    for (int64_t k : {1, 16, 33}) {
       Shape s{.c = c, .k = k};
       s.top = s.left = s.bottom = s.right = 1;
       s.bias = k % 2;
@@ -162,6 +162,44 @@ TEST(Depthwise, RunTimeExtents) {
 TEST(Depthwise, OneSpatialDimension) {
   checkProblem("problem(%0: f32[2,20,31], %1: const f32[20,1,5]) %2: f32[2,20,16] = conv@22(%0, %1) "
                "{dilations=[1], group=20, kernel_shape=[5], pads=[2,2], strides=[2]} return(%2)");
+}
+
+std::string transposed(const Shape &s, int64_t moreRows = 0, int64_t moreColumns = 0, const std::string &after = "") {
+  int64_t rows = (s.h - 1) * s.sh - s.top - s.bottom + (s.kh - 1) * s.dh + 1 + moreRows;
+  int64_t columns = (s.w - 1) * s.sw - s.left - s.right + (s.kw - 1) * s.dw + 1 + moreColumns;
+  std::string out = fmt::format("f32[{},{},{},{}]", s.n, s.k, rows, columns);
+  std::string head = fmt::format(
+      "problem(%0: f32[{},{},{},{}], %1: const f32[{},{},{},{}], %2: const f32[{}]{}) %{}: {} = conv_transpose@22(%0, %1, %2) "
+      "{{dilations=[{},{}], group={}, kernel_shape=[{},{}], output_padding=[{},{}], pads=[{},{},{},{}], strides=[{},{}]}}",
+      s.n, s.c, s.h, s.w, s.c, s.k / s.group, s.kh, s.kw, s.k, after.empty() ? "" : fmt::format(", %3: {}", out),
+      after.empty() ? 3 : 4, out, s.dh, s.dw, s.group, s.kh, s.kw, moreRows, moreColumns, s.top, s.left, s.bottom,
+      s.right, s.sh, s.sw);
+  return after.empty() ? head + " return(%3)" : head + fmt::format("; %5: {} = {}@14(%4, %3) return(%5)", out, after);
+}
+
+TEST(ConvolutionTransposed, Windows) {
+  for (int64_t c : {3, 16, 40})
+    for (int64_t k : {1, 16, 24}) {
+      checkProblem(transposed({.n = 2, .c = c, .h = 5, .w = 9, .k = k, .kh = 2, .kw = 2, .sh = 2, .sw = 2}));
+      checkProblem(transposed({.c = c, .h = 5, .w = 9, .k = k, .kh = 3, .kw = 3, .sh = 2, .sw = 2, .top = 1, .left = 1,
+                               .bottom = 1, .right = 1}, 1, 1, "add"));
+    }
+  checkProblem(transposed({.c = 20, .h = 5, .w = 9, .k = 20, .kh = 4, .kw = 4, .sh = 2, .sw = 2, .top = 1, .left = 1,
+                           .bottom = 1, .right = 1}, 0, 0, "mul"));
+  checkProblem(transposed({.c = 16, .h = 5, .w = 9, .k = 16, .kh = 3, .kw = 5, .sh = 1, .sw = 3, .top = 2, .left = 0,
+                           .bottom = 1, .right = 3}));
+  checkProblem(transposed({.c = 16, .h = 5, .w = 9, .k = 16, .kh = 3, .kw = 3, .sh = 2, .sw = 2, .dh = 2, .dw = 3}));
+  checkProblem(transposed({.c = 16, .h = 4, .w = 4, .k = 16, .kh = 2, .kw = 1, .sh = 3, .sw = 2}, 2, 1));
+  checkProblem(transposed({.c = 32, .h = 4, .w = 9, .k = 32, .kh = 3, .kw = 3, .group = 2, .sh = 2, .sw = 2}));
+  checkProblem(transposed({.c = 8, .h = 4, .w = 9, .k = 8, .kh = 3, .kw = 3, .group = 8, .sh = 2, .sw = 2}));
+}
+
+TEST(ConvolutionTransposed, RunTimeExtents) {
+  CheckOptions options;
+  options.symbols = {{{"H", 4}, {"W", 5}}, {{"H", 13}, {"W", 30}}};
+  checkProblem("problem(%0: f32[1,20,H,W], %1: const f32[20,24,2,2]) %2: f32[1,24,2*H,2*W] = conv_transpose@22(%0, %1) "
+               "{dilations=[1,1], group=1, kernel_shape=[2,2], output_padding=[0,0], pads=[0,0,0,0], strides=[2,2]} "
+               "return(%2) where H in 1..200, W in 1..200", options);
 }
 
 TEST(Convolution, RefusesWhatItCannot) {

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads conv into the form of the header.
+// Reads conv and conv_transpose into the form of the header.
 #include "codegen/schedule/contraction/Convolution.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
 
 namespace dovetail::codegen {
 
 static Expected<Convolution> readConvolution(const ProblemReader &problem, Fusion fusion) {
   const dvt_op &op = problem.op(fusion.anchor);
   Convolution conv;
+  conv.transposed = std::string_view(op.name) == "conv_transpose";
   if (!fusion.transposes.empty())
-    return badInput("conv after a transpose in one kernel");
+    return badInput("{} after a transpose in one kernel", op.name);
   auto image = ProblemReader::input(op, 0), weight = ProblemReader::input(op, 1);
   if (!image || !weight)
-    return badInput("conv without image or weight");
+    return badInput("{} without image or weight", op.name);
   const dvt_value &x = problem.value(*image), &w = problem.value(*weight);
   if (x.rank != 3 && x.rank != 4)
-    return badInput("conv on {} spatial dimensions; 1 and 2 are supported", int(x.rank) - 2);
+    return badInput("{} on {} spatial dimensions; 1 and 2 are supported", op.name, int(x.rank) - 2);
   if (!problem.isConstant(*weight) || problem.inputOf(*weight) < 0 || !ProblemReader::isStatic(w) ||
       problem.useCount(*weight) != 1 || w.rank != x.rank)
-    return badInput("conv whose weight is not a constant of its own");
+    return badInput("{} whose weight is not a constant of its own", op.name);
   if (!isStaticExtent(x.extents[1]))
-    return badInput("conv over {} channels; their number must be known", extentText(x.extents[1]));
+    return badInput("{} over {} channels; their number must be known", op.name, extentText(x.extents[1]));
   unsigned spatial = x.rank - 2;
   auto list = [&](const char *name, size_t count, int64_t otherwise) {
     auto found = ProblemReader::integers(op, name);
@@ -33,24 +35,29 @@ static Expected<Convolution> readConvolution(const ProblemReader &problem, Fusio
                        pads = list("pads", 2 * spatial, 0);
   std::string_view automatic = ProblemReader::text(op, "auto_pad", "NOTSET");
   if (automatic != "NOTSET" && automatic != "VALID")
-    return badInput("conv with auto_pad {}; explicit pads are supported", automatic);
+    return badInput("{} with auto_pad {}; explicit pads are supported", op.name, automatic);
   conv.spatial = spatial;
   conv.groups = ProblemReader::integer(op, "group", 1);
-  conv.inPerGroup = w.extents[1].value;
-  if (conv.groups < 1 || conv.inPerGroup < 1 || conv.groups * conv.inPerGroup != x.extents[1].value ||
-      w.extents[0].value < 1 || w.extents[0].value % conv.groups)
-    return badInput("conv of {} with weight {} in {} groups", valueText(x), valueText(w), conv.groups);
-  conv.outPerGroup = w.extents[0].value / conv.groups;
+  int64_t first = w.extents[0].value, second = w.extents[1].value;
+  if (conv.groups < 1 || first < 1 || second < 1 || first % conv.groups ||
+      (conv.transposed ? first : second * conv.groups) != x.extents[1].value)
+    return badInput("{} of {} with weight {} in {} groups", op.name, valueText(x), valueText(w), conv.groups);
+  conv.inPerGroup = conv.transposed ? first / conv.groups : second;
+  conv.outPerGroup = conv.transposed ? second : first / conv.groups;
   auto window = [&](unsigned d) {
-    return Convolution::Window{w.extents[2 + d].value, strides[d], dilations[d], pads[d], pads[spatial + d]};
+    return Convolution::Window{w.extents[2 + d].value, strides[d],           dilations[d],
+                               pads[d],                pads[spatial + d], conv.transposed};
   };
   conv.columns = window(spatial - 1);
   if (spatial == 2)
     conv.rows = window(0);
   for (const Convolution::Window &v : {conv.rows, conv.columns})
     if (v.size < 1 || v.stride < 1 || v.dilation < 1 || v.padBegin < 0 || v.padEnd < 0)
-      return badInput("conv with window {}, stride {}, dilation {}, pads {} and {}", v.size, v.stride, v.dilation,
+      return badInput("{} with window {}, stride {}, dilation {}, pads {} and {}", op.name, v.size, v.stride, v.dilation,
                       v.padBegin, v.padEnd);
+  constexpr int64_t kMostPhases = 16; // each gets code of its own
+  if (conv.transposed && conv.rows.stride * conv.columns.stride > kMostPhases)
+    return badInput("conv_transpose with strides {} and {}", conv.rows.stride, conv.columns.stride);
   conv.batch = x.extents[0];
   conv.inRows = spatial == 2 ? x.extents[2] : staticExtent(1);
   conv.inColumns = x.extents[spatial + 1];
@@ -60,13 +67,13 @@ static Expected<Convolution> readConvolution(const ProblemReader &problem, Fusio
   conv.weight = *weight;
   conv.bias = ProblemReader::input(op, 2);
   if (conv.bias && (problem.inputOf(*conv.bias) < 0 || problem.value(*conv.bias).rank != 1))
-    return badInput("conv with a computed bias in one kernel");
+    return badInput("{} with a computed bias in one kernel", op.name);
   conv.fusion = std::move(fusion);
   return conv;
 }
 
 std::optional<Expected<Convolution>> Convolution::find(const ProblemReader &problem) {
-  auto anchor = Fusion::findAnchor(problem, {"conv"});
+  auto anchor = Fusion::findAnchor(problem, {"conv", "conv_transpose"});
   if (!anchor)
     return std::nullopt;
   auto fusion = Fusion::around(problem, *anchor);
@@ -75,8 +82,59 @@ std::optional<Expected<Convolution>> Convolution::find(const ProblemReader &prob
   return readConvolution(problem, std::move(*fusion));
 }
 
+std::vector<Convolution::Window::Phase> Convolution::Window::phases() const {
+  if (!transposed)
+    return {{size, 0, 1, -padBegin, dilation}};
+  // Output o takes input (o + padBegin - k * dilation) / stride for each k for which that is a whole number.
+  std::vector<Phase> phases;
+  for (int64_t phase = 0; phase < stride; ++phase) {
+    int64_t step = stride / std::gcd(stride, dilation);
+    Phase found{0, 0, step, 0, -dilation * step / stride};
+    for (int64_t k = 0; k < std::min(size, step); ++k)
+      if (int64_t from = phase + padBegin - k * dilation; from % stride == 0) {
+        found.weight = k;
+        found.in = from / stride;
+        found.count = (size - k + step - 1) / step;
+      }
+    phases.push_back(found);
+  }
+  return phases;
+}
+
+int64_t Convolution::Window::firstInput() const {
+  int64_t first = INT64_MAX;
+  for (const Phase &phase : phases())
+    if (phase.count)
+      first = std::min({first, phase.in, phase.in + (phase.count - 1) * phase.inStride});
+  return first;
+}
+
+int64_t Convolution::Window::lastInput() const {
+  int64_t last = INT64_MIN;
+  for (const Phase &phase : phases())
+    if (phase.count)
+      last = std::max({last, phase.in, phase.in + (phase.count - 1) * phase.inStride});
+  return last;
+}
+
+bool Convolution::isPadded() const {
+  // Without pads a transposed window that is no longer than its stride meets one input only. Output padding makes
+  // positions past the last input.
+  auto leaves = [&](const Window &window, const dvt_extent &in, const dvt_extent &out) {
+    if (window.padBegin || window.padEnd)
+      return true;
+    if (!window.transposed)
+      return false;
+    bool fits = isStaticExtent(in) && isStaticExtent(out)
+                    ? (out.value + window.stride - 1) / window.stride <= in.value
+                    : window.size == 1 && window.stride == 1;
+    return !fits || window.reach() > window.stride;
+  };
+  return leaves(rows, inRows, outRows) || leaves(columns, inColumns, outColumns);
+}
+
 bool Convolution::isPointwise() const {
-  return rows.size == 1 && columns.size == 1 && rows.stride == 1 && columns.stride == 1 && !isPadded();
+  return !transposed && rows.size == 1 && columns.size == 1 && rows.stride == 1 && columns.stride == 1 && !isPadded();
 }
 
 std::string imageLayoutText(ImageLayout layout, unsigned spatial, int64_t block) {
@@ -142,8 +200,11 @@ ConvolutionSizes::ConvolutionSizes(const Convolution &conv, const ConvolutionPla
   panels = (vectors + plan.tile.vectors - 1) / plan.tile.vectors;
   depth = conv.inPerGroup * conv.rows.size * conv.columns.size;
   groupElements = depth * vectors * lanes;
-  patchRows = (plan.chunkRows - 1) * conv.rows.stride + conv.rows.reach();
-  patchColumns = (plan.chunkColumns - 1) * conv.columns.stride + conv.columns.reach();
+  auto patch = [](const Convolution::Window &window, int64_t chunk) {
+    return (chunk - 1) * window.inStep() + window.lastInput() - window.firstInput() + 1;
+  };
+  patchRows = patch(conv.rows, plan.chunkRows);
+  patchColumns = patch(conv.columns, plan.chunkColumns);
   patchBlock = patchRows * patchColumns * pitch;
   // Squares that are turned while copied may write past the last row.
   patchElements = plan.direct ? 0 : patchBlock * (fullBlocks + (restChannels ? 1 : 0)) + lanes * lanes;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// conv over one or two spatial dimensions in one form, and the decisions of a convolution schedule. The kernel is a sum
-// over channel blocks, window rows and window columns of broadcast inputs times vectors of output channels. Inputs come
+// conv and conv_transpose over one or two spatial dimensions in one form, and the decisions of a convolution schedule.
+// The kernel is a sum over channel blocks, window rows and window columns of broadcast inputs times vectors of output
+// channels. A transposed convolution of stride s is s * s such sums, each for the output pixels of one phase. Inputs come
 // from the tensor itself where no window leaves it, else from a patch that each task copies, padding included.
 #pragma once
 
@@ -24,19 +25,33 @@ struct Convolution {
   /// By rows and columns; one spatial dimension is columns, its rows are a single one.
   struct Window {
     int64_t size = 1, stride = 1, dilation = 1, padBegin = 0, padEnd = 0;
+    bool transposed = false;
     int64_t reach() const { return (size - 1) * dilation + 1; }
+
+    /// Position q of a phase is output q * outStep() + phase and sums, for i in [0, count), the inputs
+    /// q * inStep() + in + i * inStride times the weights weight + i * weightStep.
+    struct Phase {
+      int64_t count, weight, weightStep, in, inStride;
+    };
+    std::vector<Phase> phases() const;
+    int64_t inStep() const { return transposed ? 1 : stride; }
+    int64_t outStep() const { return transposed ? stride : 1; }
+    /// First and last input that position 0 needs in any phase.
+    int64_t firstInput() const, lastInput() const;
   } rows, columns;
+  bool transposed = false;
   unsigned spatial;                   ///< 1 or 2
   dvt_extent batch, inRows, inColumns, outRows, outColumns;
 
   int rowDimension() const { return spatial == 2 ? 2 : -1; }
   unsigned columnDimension() const { return spatial + 1; }
-  bool isPadded() const { return rows.padBegin || rows.padEnd || columns.padBegin || columns.padEnd; }
-  bool isDepthwise() const { return groups > 1 && inPerGroup == 1 && outPerGroup == 1; }
+  /// Whether some window may leave the image.
+  bool isPadded() const;
+  bool isDepthwise() const { return !transposed && groups > 1 && inPerGroup == 1 && outPerGroup == 1; }
   /// A matrix product of pixels with weights.
   bool isPointwise() const;
 
-  /// Nothing where the problem has no conv; an error with the reason where it cannot be served.
+  /// Nothing where the problem has no convolution; an error with the reason where it cannot be served.
   static std::optional<Expected<Convolution>> find(const ProblemReader &problem);
 };
 

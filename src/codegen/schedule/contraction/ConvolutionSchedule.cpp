@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Offers schedules of convolutions, one or two for each pair of layouts that suits the problem, and packs weights:
-// group, panel of output channels, block of input channels, window row, window column, channel of the block, output
-// channel of the panel.
+// group, panel of output channels, phase (of transposed ones), block of input channels, window row, window column,
+// channel of the block, output channel of the panel.
 #include <algorithm>
 #include <cmath>
 
@@ -13,6 +13,7 @@ namespace dovetail::codegen {
 namespace {
 
 constexpr int64_t kTypical = 64;
+constexpr const char *kFamily = "conv";
 
 struct Image {
   int64_t batch, rows, columns;
@@ -29,6 +30,8 @@ public:
   ConvolutionChooser(const Convolution &conv, const Machine &machine) : conv(conv), machine(machine) {
     image = {int64_t(Product::of(conv.batch).typical(4)), int64_t(Product::of(conv.outRows).typical(kTypical)),
              int64_t(Product::of(conv.outColumns).typical(kTypical))};
+    image.rows = (image.rows + conv.rows.outStep() - 1) / conv.rows.outStep();
+    image.columns = (image.columns + conv.columns.outStep() - 1) / conv.columns.outStep();
     staticImage = isStaticExtent(conv.outRows) && isStaticExtent(conv.outColumns);
   }
 
@@ -68,7 +71,7 @@ private:
     int64_t most = knownColumns ? 28 : 8;
     if (plan.direct && plan.in == ImageLayout::ChannelsLast)
       most = std::min<int64_t>(
-          most, rowsWithoutConflict(conv.groups * conv.inPerGroup * conv.columns.stride));
+          most, rowsWithoutConflict(conv.groups * conv.inPerGroup * conv.columns.inStep()));
     for (unsigned v = 1; v <= 4 && v <= vectors; ++v)
       for (unsigned r = 1; r <= std::min(most, seen.columns); ++r) {
         if (!fitsRegisters(machine.isa, {r, v}))
@@ -78,7 +81,7 @@ private:
           continue;
         choices.push_back({{r, v}, 1});
       }
-    if (knownColumns && !plan.flat && plan.out != ImageLayout::Plain && isStaticExtent(conv.outRows))
+    if (knownColumns && !plan.flat && !conv.transposed && plan.out != ImageLayout::Plain && isStaticExtent(conv.outRows))
       for (unsigned v = 1; v <= 4 && v <= vectors; ++v)
         for (int64_t rows = 2; rows <= seen.rows && rows * seen.columns <= most; ++rows)
           if (fitsRegisters(machine.isa, {unsigned(rows * seen.columns), v}))
@@ -115,7 +118,11 @@ private:
     int64_t columnChunks = (seen.columns + plan.chunkColumns - 1) / plan.chunkColumns;
     int64_t parts = (sizes.panels + plan.panelsPerTask - 1) / plan.panelsPerTask;
     double tasks = double(seen.batch * conv.groups * rowChunks * columnChunks * parts);
+    double phases = double(conv.rows.outStep() * conv.columns.outStep());
     double finish = 3 + conv.fusion.cost + (plan.out == ImageLayout::Plain ? 4 : 0);
+    if (conv.transposed && plan.out == ImageLayout::Plain)
+      finish += 12; // outputs of a phase are not neighbours
+    finish *= phases;
     double steps = double(sizes.depth);
     // A window row of a panel is read again for each tile; from beyond L2 that is slow.
     double perTile = panelBytes > l2 * 0.75 ? panelBytes / 20 : 0;
@@ -155,7 +162,7 @@ void proposeConvolution(const ProblemReader &problem, const Machine &machine, co
   if (!found)
     return;
   if (!*found)
-    return sink.refuse("conv", found->error().message);
+    return sink.refuse(kFamily, found->error().message);
   const Convolution &conv = **found;
   if (conv.isDepthwise())
     return; // the depthwise family's
@@ -179,7 +186,7 @@ void proposeConvolution(const ProblemReader &problem, const Machine &machine, co
     setImageLayouts(problem, conv.fusion, conv.input, conv.spatial, in, out, lanes, schedule);
     auto leaves = conv.fusion.leafAccesses(problem, schedule.inputLayouts);
     if (!leaves) {
-      sink.refuse("conv", "an operand after conv whose extents are not known to broadcast");
+      sink.refuse(kFamily, "an operand after the convolution whose extents are not known to broadcast");
       return;
     }
     ConvolutionPlan plan;
@@ -217,19 +224,30 @@ void packConvolution(const ProblemReader &problem, const Machine &machine, const
   ConvolutionSizes sizes(conv, plan, machine);
   const float *from = static_cast<const float *>(constant);
   float *to = static_cast<float *>(packed);
-  int64_t window = conv.rows.size * conv.columns.size;
+  int64_t rows = conv.rows.size, columns = conv.columns.size;
+  auto weight = [&](int64_t group, int64_t output, int64_t channel, int64_t row, int64_t column) {
+    int64_t outer = conv.transposed ? group * conv.inPerGroup + channel : group * conv.outPerGroup + output;
+    int64_t inner = conv.transposed ? output : channel;
+    return from[((outer * (conv.transposed ? conv.outPerGroup : conv.inPerGroup) + inner) * rows + row) * columns +
+                column];
+  };
+  auto packPhase = [&](int64_t group, int64_t firstOutput, int64_t width, const Convolution::Window::Phase &y,
+                       const Convolution::Window::Phase &x) {
+    for (int64_t block = 0; block < conv.inPerGroup; block += sizes.channelBlock)
+      for (int64_t i = 0; i < y.count; ++i)
+        for (int64_t j = 0; j < x.count; ++j)
+          for (int64_t channel = block; channel < std::min(block + sizes.channelBlock, conv.inPerGroup); ++channel)
+            for (int64_t output = firstOutput; output < firstOutput + width; ++output)
+              *to++ = output < conv.outPerGroup ? weight(group, output, channel, y.weight + i * y.weightStep,
+                                                         x.weight + j * x.weightStep)
+                                                : 0.0f;
+  };
   for (int64_t group = 0; group < conv.groups; ++group)
     for (int64_t vector = 0; vector < sizes.vectors; vector += plan.tile.vectors) {
       int64_t width = std::min<int64_t>(plan.tile.vectors, sizes.vectors - vector) * sizes.lanes;
-      for (int64_t block = 0; block < conv.inPerGroup; block += sizes.channelBlock)
-        for (int64_t position = 0; position < window; ++position)
-          for (int64_t channel = block; channel < std::min(block + sizes.channelBlock, conv.inPerGroup); ++channel)
-            for (int64_t j = 0; j < width; ++j) {
-              int64_t output = vector * sizes.lanes + j;
-              *to++ = output < conv.outPerGroup
-                          ? from[((group * conv.outPerGroup + output) * conv.inPerGroup + channel) * window + position]
-                          : 0.0f;
-            }
+      for (const auto &y : conv.rows.phases())
+        for (const auto &x : conv.columns.phases())
+          packPhase(group, vector * sizes.lanes, width, y, x);
     }
 }
 

@@ -74,8 +74,10 @@ void proposeDepthwise(const ProblemReader &problem, const Machine &machine, cons
     schedule.scratchBytes = 4 * uint64_t(plan.tile * lanes);
     double vectors = plain ? std::ceil(double(columns) / double(lanes)) * double(conv.groups)
                            : double(columns) * double(blocks);
-    double perVector = double(window) * (plain ? 1.6 : 1.1) + 4 + conv.fusion.cost;
-    constexpr double kCyclesPerMicro = 3300;
+    // Plain images load every input of a window anew, by shuffles or gathers where strided.
+    double load = conv.columns.stride == 1 ? 1.8 : conv.columns.stride == 2 ? 4 : 20;
+    double perVector = double(window) * (plain ? load : 1.0) + 0.6 + 0.6 * conv.fusion.cost;
+    constexpr double kCyclesPerMicro = 3600;
     double threads = double(std::min<int64_t>(machine.threads, planes * ((rows + plan.chunkRows - 1) / plan.chunkRows)));
     double cycles = double(batch * rows) * vectors * perVector;
     double bytes = 4.0 * double(batch * conv.groups) *

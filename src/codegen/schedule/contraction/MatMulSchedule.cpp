@@ -40,7 +40,7 @@ int64_t chooseBlockRows(const Machine &machine, RegisterTile tile, int64_t rows,
 }
 
 double estimateMicros(const Machine &machine, const MatMul &m, const MatMulPlan &plan, const Sizes &sizes) {
-  constexpr double kCyclesPerMicro = 3000, kBytesPerMicro = 20000;
+  constexpr double kCyclesPerMicro = 3600, kBytesPerMicro = 20000;
   unsigned lanes = machine.isa.f32Lanes;
   int64_t vectors = (sizes.columns + lanes - 1) / lanes;
   double finish = 3 + m.fusion.cost;
