@@ -11,6 +11,8 @@ static const EmissionFamily kFamilies[] = {
     {"pointwise", emitPointwiseKernel},
     {"matmul", emitMatMulKernel},
     {"conv", emitConvolutionKernel},
+    {"depthwise", emitDepthwiseKernel},
+    {"attention", emitAttentionKernel},
 };
 
 const EmissionFamily *findEmissionFamily(std::string_view name) {

@@ -29,5 +29,9 @@ Status emitMatMulKernel(const ProblemReader &problem, const Machine &machine, co
                         KernelModule &module);
 Status emitConvolutionKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                              KernelModule &module);
+Status emitDepthwiseKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                           KernelModule &module);
+Status emitAttentionKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                           KernelModule &module);
 
 } // namespace dovetail::codegen

@@ -10,6 +10,8 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
       {"pointwise", proposePointwise, packPointwise},
       {"matmul", proposeMatMul, packMatMul},
       {"conv", proposeConvolution, packConvolution},
+      {"depthwise", proposeDepthwise, packDepthwise},
+      {"attention", proposeAttention, nullptr},
   };
   return families;
 }

@@ -16,5 +16,9 @@ void packMatMul(const ProblemReader &problem, const Machine &machine, const Sche
 void proposeConvolution(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
 void packConvolution(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
                      const void *constant, void *packed);
+void proposeDepthwise(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
+void packDepthwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
+                   const void *constant, void *packed);
+void proposeAttention(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
 
 } // namespace dovetail::codegen
