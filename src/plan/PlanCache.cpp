@@ -14,7 +14,7 @@ namespace dovetail::plan {
 namespace {
 
 // Raised whenever stored trials would be misread or were measured in another way.
-constexpr int kSchemaVersion = 2;
+constexpr int kSchemaVersion = 3;
 
 constexpr const char *kSchema = R"(
 CREATE TABLE IF NOT EXISTS evaluations(

@@ -93,6 +93,7 @@ struct Planner::State {
   }
   bool measureConversions(const CoverSolution &solution);
   Expected<bool> buildChosen(const CoverSolution &solution);
+  Error explainNoCover(Error error) const;
   Expected<Plan> choose(Prefer prefer);
 
   // The cover being built by choose().
@@ -424,6 +425,30 @@ Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
   return lost;
 }
 
+/// Names the first op that nothing on offer computes, with what its single candidates came to.
+Error Planner::State::explainNoCover(Error error) const {
+  std::set<uint32_t> given;
+  for (const CoverOption &option : cover.options)
+    for (LayoutState give : option.gives)
+      given.insert(give.value);
+  for (uint32_t region = 0; region < regions.size(); ++region) {
+    if (regions[region].units.size() != 1 || regions[region].outputs.empty() ||
+        given.count(regions[region].outputs.front()))
+      continue;
+    std::string reasons;
+    if (const Evaluation *evaluation = regionEvaluations[region]) {
+      for (const Trial &trial : evaluation->trials)
+        reasons += fmt::format("; {}: {} {}", trial.candidate.label(), outcomeName(trial.outcome),
+                               trial.detail);
+      for (const auto &[provider, refusal] : evaluation->refusals)
+        reasons += fmt::format("; {}: {}", provider, refusal.reason);
+    }
+    return unavailable("node '{}': no provider computes {}{}", nodeNames(table, regions[region]),
+                       summary(problems[region].problem), reasons);
+  }
+  return error;
+}
+
 Expected<Plan> Planner::State::choose(Prefer prefer) {
   libraryCovers.assign(table.ops.size(), false);
   nativeCovers.assign(table.ops.size(), false);
@@ -456,7 +481,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     // Times are measured to a few per cent; proving more than that would be for show.
     auto solved = solveCover(cover, {.maxNodes = 1, .relativeGap = 0.01});
     if (!solved)
-      return solved.takeError();
+      return explainNoCover(solved.takeError());
     options.log(LogLevel::Debug,
                 "cover: {} options, {} conversions: cost {:.1f} us, bound {:.1f} us, {:.2f} s",
                 cover.options.size(), cover.conversions.size(), solved->cost, solved->bound,

@@ -189,10 +189,18 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
       value.elements *= extent;
     return value;
   };
+  // Index 0 is valid whatever the extents are; noise is not.
+  bool indexing = std::any_of(problem.ops.begin(), problem.ops.end(), [](const ProblemOp &op) {
+    return op.name.starts_with("gather") || op.name.starts_with("scatter") ||
+           op.name == "one_hot" || op.name == "reverse_sequence";
+  });
   uint64_t seed = 1;
   for (uint32_t number : problem.inputs) {
     inputs.push_back(tensor(number));
     inputs.back().bytes = noise(inputs.back().value->type, inputs.back().elements, seed++);
+    dvt_type type = inputs.back().value->type;
+    if (indexing && (type == DVT_I32 || type == DVT_I64))
+      std::fill(inputs.back().bytes.begin(), inputs.back().bytes.end(), uint8_t(0));
   }
   for (uint32_t number : problem.outputs) {
     outputs.push_back(tensor(number));
