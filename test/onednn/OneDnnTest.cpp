@@ -376,6 +376,36 @@ TEST_F(OneDnn, Resize) {
   EXPECT_NE(refusalOf(*provider, resize("[1,6,10,14]", "1,1,2,2", "mode=\"cubic\"")), "");
 }
 
+TEST_F(OneDnn, ResizeChecksScalesThatAreNoLiterals) {
+  Problem problem = *Problem::parse(
+      "problem(%0: f32[1,6,5,7], %1: const f32[4]) %2: f32[1,6,10,14] = resize@13(%0, _, %1) "
+      "{coordinate_transformation_mode=\"asymmetric\", mode=\"nearest\", nearest_mode=\"floor\"} "
+      "return(%2)");
+  Target target = Target::host(2);
+  Proposal proposal = provider->propose(target, problem);
+  ASSERT_FALSE(proposal.candidates.empty());
+  ProblemView problemView(problem);
+  dvt_target targetView = target.view();
+  auto prepare = [&](const std::vector<float> &scales, std::string &message) {
+    std::vector<const char *> storage;
+    dvt_candidate view = proposal.candidates[0].view(storage);
+    const void *constants[] = {nullptr, scales.data()};
+    dvt_prepare_args args = {sizeof args, constants, nullptr, 0, 2, nullptr};
+    dvt_kernel *kernel = nullptr;
+    dvt_error error = {};
+    dvt_code code = provider->functions().prepare(provider->handle(), &targetView, problemView,
+                                                  &view, &args, &kernel, &error);
+    message = error.message;
+    if (kernel)
+      provider->functions().destroy_kernel(kernel);
+    return code;
+  };
+  std::string message;
+  EXPECT_EQ(prepare({1, 1, 2, 2}, message), DVT_OK) << message;
+  EXPECT_EQ(prepare({1, 1, 2.1f, 2}, message), DVT_FAILED);
+  EXPECT_NE(message.find("2.1"), std::string::npos) << message;
+}
+
 TEST_F(OneDnn, RefusesWithReasons) {
   auto expect = [&](const std::string &text, const std::string &words) {
     std::string reason = refusalOf(*provider, text);

@@ -120,6 +120,11 @@ Attributes Maker::attributes(const std::vector<PostOp> &postOps, Style style,
   return result;
 }
 
+bool Maker::hasPRelu() const {
+  return std::any_of(match.postOps.begin(), match.postOps.end(),
+                     [](const PostOp &step) { return step.kind == PostOp::Kind::PRelu; });
+}
+
 bool Maker::isF32(std::initializer_list<const View *> views) const {
   return std::all_of(views.begin(), views.end(), [&](const View *view) {
     return !view->isPresent() || type(*view) == dnnl_f32;
@@ -131,7 +136,7 @@ void Maker::offer(const std::string &family, dnnl_status_t status,
                   const std::string &numerics) {
   if (status != dnnl_success || !description)
     return;
-  Attempt attempt{family, numerics, {}, {}, {}};
+  Attempt attempt{family, numerics, {}, {}, {}, {}};
   attempt.stages.push_back({PrimitiveDesc(library, description), std::move(arguments)});
   offer(std::move(attempt));
 }
@@ -140,6 +145,7 @@ void Maker::offer(Attempt &&attempt) {
   if (stopped)
     return;
   ++made;
+  attempt.assumed = assumed;
   stopped = !sink(std::move(attempt));
 }
 
@@ -300,6 +306,8 @@ bool make(Maker &maker) {
     return makeConvolution(maker);
   if (is({"mat_mul", "gemm"}))
     return makeMatMul(maker);
+  if (maker.hasPRelu())
+    return maker.refuse("p_relu after " + std::string(name) + " is not supported");
   if (is({"attention"}))
     return makeAttention(maker);
   if (is({"max_pool", "average_pool", "global_average_pool", "global_max_pool"}))

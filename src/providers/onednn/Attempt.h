@@ -39,6 +39,9 @@ struct Attempt {
   std::vector<Stage> stages;
   /// The problem's result is first a copy of this value, then added to (a sum post-operation).
   View accumulated;
+  /// Constants that are not part of the problem and must hold these numbers; prepare refuses when
+  /// they do not.
+  std::vector<std::pair<uint32_t, std::vector<double>>> assumed;
   /// Layouts that the problem itself states, first operand and result; empty where the
   /// implementation chooses.
   std::vector<std::string> fixedLayouts;
@@ -100,6 +103,8 @@ public:
                         std::vector<Argument> &arguments, int accumulate = -1) const;
   /// Whether the views that are present are all f32.
   bool isF32(std::initializer_list<const View *> views) const;
+  /// Only the contractions run PReLU after themselves; others offer it and then fail.
+  bool hasPRelu() const;
   bool isConstant(const View &view) const {
     return view.isPresent() && problem.isConstant(view.value);
   }
@@ -107,6 +112,8 @@ public:
   void offer(const std::string &family, dnnl_status_t status, dnnl_primitive_desc_t description,
              std::vector<Argument> arguments, const std::string &numerics = "f32");
   void offer(Attempt &&attempt);
+  /// For every attempt offered from here on, see Attempt::assumed.
+  std::vector<std::pair<uint32_t, std::vector<double>>> assumed;
   /// Why nothing can be made of the main op; returned by makers.
   bool refuse(const std::string &why) {
     if (reason.empty())

@@ -89,7 +89,7 @@ bool makeAttention(Maker &maker) {
     return maker.refuse("attention: extents do not agree");
   const Desc scores =
       Desc::strided(library, dnnl_f32, scoreDims, providers::denseStrides(scoreDims));
-  Attempt attempt{"composed", "f32", {}, {}, {}};
+  Attempt attempt{"composed", "f32", {}, {}, {}, {}};
   dnnl_primitive_desc_t made = nullptr;
   auto addStage = [&](dnnl_status_t status, std::vector<Argument> arguments) {
     if (status == dnnl_success)

@@ -140,7 +140,7 @@ bool makeConvolution(Maker &maker) {
     if (status != dnnl_success)
       return;
     Attempt attempt{
-        winograd ? "winograd" : "direct", winograd ? "f32-winograd" : "f32", {}, {}, {}};
+        winograd ? "winograd" : "direct", winograd ? "f32-winograd" : "f32", {}, {}, {}, {}};
     if (accumulate >= 0)
       attempt.accumulated = postOps[static_cast<size_t>(accumulate)].operand;
     attempt.stages.push_back({PrimitiveDesc(library, made), std::move(arguments)});

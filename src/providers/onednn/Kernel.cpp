@@ -4,6 +4,7 @@
 // every concurrent run has its own objects.
 #include "providers/onednn/Kernel.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -134,6 +135,19 @@ std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
   for (uint32_t i = 0; i < raw.input_count; ++i) {
     kernel->inputExtents.push_back(problem.extents(raw.inputs[i]));
     kernel->inputConstant.push_back(problem.isConstant(raw.inputs[i]));
+  }
+  for (const auto &[value, expected] : attempt.assumed) {
+    const int32_t input = problem.inputPosition(value);
+    const void *bytes = constants && input >= 0 ? constants[input] : nullptr;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const double found =
+          bytes ? providers::elementAsDouble(bytes, problem.type(value), i) : std::nan("");
+      if (!(std::abs(found - expected[i]) <= 1e-6 * std::abs(expected[i]))) {
+        reason = "a constant operand is " + std::to_string(found) + " where " +
+                 std::to_string(expected[i]) + " is supported";
+        return nullptr;
+      }
+    }
   }
   for (uint32_t i = 0; i < raw.output_count; ++i)
     kernel->outputExtents.push_back(problem.extents(raw.outputs[i]));

@@ -33,7 +33,7 @@ namespace dovetail::onednn {
   F(batch_normalization_forward_primitive_desc_create) F(binary_primitive_desc_create) \
   F(eltwise_forward_primitive_desc_create) F(reduction_primitive_desc_create) \
   F(resampling_forward_primitive_desc_create) F(concat_primitive_desc_create) \
-  F(reorder_primitive_desc_create)
+  F(prelu_forward_primitive_desc_create) F(reorder_primitive_desc_create)
 // clang-format on
 
 /// One loaded library with a CPU engine. Thread safe once loaded: the functions are oneDNN's own.

@@ -46,11 +46,9 @@ bool layoutReorder(Maker &maker) {
   dnnl_status_t status = library.reorder_primitive_desc_create(
       &made, fromDesc.get(), library.engine, toDesc.get(), library.engine, attributes.get());
   if (status == dnnl_success) {
-    Attempt attempt{"reorder",
-                    maker.problem.type(source.value) == DVT_F32 ? "f32" : "exact",
-                    {},
-                    {},
-                    {from, to}};
+    Attempt attempt{"reorder", maker.problem.type(source.value) == DVT_F32 ? "f32" : "exact",
+                    {},        {},
+                    {},        {from, to}};
     attempt.stages.push_back({PrimitiveDesc(library, made), std::move(arguments)});
     maker.offer(std::move(attempt));
   }

@@ -26,7 +26,10 @@ bool makeLayerNormalization(Maker &maker) {
   const Dims flat = twoDims(maker.operand(0).dims, static_cast<size_t>(axis));
   std::optional<View> source = maker.operand(0).reshaped(flat),
                       result = maker.match.result.reshaped(flat);
-  if ((!source || !result) && axis == rank - 1) {
+  // A transposed operand may come in the layout in which its rows are dense. Other strides are read
+  // wrongly by this library's implementations.
+  if ((!source || !result) && axis == rank - 1 && maker.operand(0).isFree() &&
+      maker.match.result.isFree()) {
     source = maker.operand(0);
     result = maker.match.result;
   }
@@ -34,7 +37,10 @@ bool makeLayerNormalization(Maker &maker) {
   const std::optional<View> shift = maker.operand(2).isPresent()
                                         ? maker.operand(2).reshaped({flat[1]})
                                         : std::optional<View>(View());
-  if (!source || !result || !scale || !shift)
+  auto usable = [](const std::optional<View> &view) {
+    return view && (view->isFree() || providers::isDense(view->dims, view->strides));
+  };
+  if (!usable(source) || !usable(result) || !scale || !shift)
     return maker.refuse("layer_normalization: dense operands, with scale and bias of the "
                         "normalised extents, are supported");
   std::vector<Argument> arguments{
@@ -44,7 +50,6 @@ bool makeLayerNormalization(Maker &maker) {
     arguments.push_back({DNNL_ARG_SHIFT, *shift, -1});
     flags |= dnnl_use_shift;
   }
-  // A transposed operand may come in the layout in which its rows are dense.
   auto rowsDense = [&](const View &view) {
     return view.isFree()
                ? Desc::strided(library, dnnl_f32, view.dims, providers::denseStrides(view.dims))

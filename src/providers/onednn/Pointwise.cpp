@@ -69,6 +69,32 @@ bool makeBinary(Maker &maker, dnnl_alg_kind_t algorithm) {
   return true;
 }
 
+/// x or slope * x, with a slope that broadcasts to x.
+bool makePRelu(Maker &maker) {
+  const Library &library = maker.library;
+  const View &source = maker.operand(0), &result = maker.match.result;
+  if (maker.operand(1).dims.size() > source.dims.size() || source.dims != result.dims)
+    return maker.refuse("p_relu: the slope must broadcast to the operand");
+  const View slope = maker.operand(1).dims.size() == source.dims.size()
+                         ? maker.operand(1)
+                         : maker.operand(1).withRank(source.dims.size());
+  for (Style style : maker.propagatingStyles(source)) {
+    std::vector<Argument> arguments{
+        {DNNL_ARG_SRC, source, -1}, {DNNL_ARG_WEIGHTS, slope, -1}, {DNNL_ARG_DST, result, -1}};
+    const Attributes attributes = maker.attributes(maker.match.postOps, style, arguments);
+    const Desc from = maker.styled(source, style), weights = maker.weights(slope),
+               to = maker.styled(result, style);
+    if (!from || !weights || !to || !attributes)
+      continue;
+    dnnl_primitive_desc_t made = nullptr;
+    dnnl_status_t status = library.prelu_forward_primitive_desc_create(
+        &made, library.engine, dnnl_forward_inference, from.get(), weights.get(), to.get(),
+        attributes.get());
+    maker.offer("prelu", status, made, std::move(arguments));
+  }
+  return true;
+}
+
 } // namespace
 
 bool makePointwise(Maker &maker) {
@@ -86,6 +112,8 @@ bool makePointwise(Maker &maker) {
     if (!steps.empty())
       return makeEltwise(maker, maker.operand(i), steps);
   }
+  if (name == "p_relu" && op.hasInput(1))
+    return makePRelu(maker);
   const dnnl_alg_kind_t algorithm = binaryAlgorithm(name);
   if (algorithm == dnnl_alg_kind_undef || op.inputCount() != 2 || !op.hasInput(0) ||
       !op.hasInput(1))

@@ -82,26 +82,46 @@ bool agrees(const std::string &mode, const std::string &coordinates, const std::
   return true;
 }
 
-/// Scale of every dimension; nothing where it is not known when compiling.
-std::optional<std::vector<double>> readScales(const ProblemReader &problem, const OpReader &op,
-                                              const Dims &in, const Dims &out) {
+/// Scale of every dimension; nothing where it is not known when compiling. Constant scales that are
+/// not part of the problem are taken for the ratio of the extents, and `maker` notes to have that
+/// checked.
+std::optional<std::vector<double>> readScales(Maker &maker, const OpReader &op, const Dims &in,
+                                              const Dims &out) {
+  const ProblemReader &problem = maker.problem;
   std::vector<double> scales(in.size(), 1);
   std::vector<double> given;
+  bool assumes = false;
   if (op.hasInput(2)) {
     std::optional<std::vector<double>> literal = problem.literal(op.input(2));
-    if (!literal)
+    if (literal)
+      given = *literal;
+    else if (!problem.isConstant(op.input(2)) || problem.type(op.input(2)) != DVT_F32)
       return std::nullopt;
-    given = *literal;
+    assumes = !literal && problem.extents(op.input(2)) != Dims{0};
   }
   if (given.empty()) {
     for (size_t i = 0; i < in.size(); ++i)
       scales[i] = static_cast<double>(out[i]) / static_cast<double>(in[i]);
-    return scales;
+    if (!assumes)
+      return scales;
   }
   Dims every(in.size());
   for (size_t i = 0; i < every.size(); ++i)
     every[i] = static_cast<int64_t>(i);
   const Dims axes = op.integers("axes", every);
+  if (assumes) {
+    if (problem.extents(op.input(2)) != Dims{static_cast<int64_t>(axes.size())})
+      return std::nullopt;
+    std::vector<double> expected;
+    for (int64_t axis : axes) {
+      axis += axis < 0 ? static_cast<int64_t>(in.size()) : 0;
+      if (axis < 0 || axis >= static_cast<int64_t>(in.size()))
+        return std::nullopt;
+      expected.push_back(scales[static_cast<size_t>(axis)]);
+    }
+    maker.assumed.emplace_back(op.input(2), expected);
+    return scales;
+  }
   if (axes.size() != given.size())
     return std::nullopt;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -132,8 +152,7 @@ bool makeResampling(Maker &maker) {
     return maker.refuse("resize: one to three spatial dimensions are supported");
   if (!maker.isF32({&source, &result}))
     return maker.refuse("resize: f32 is supported");
-  const std::optional<std::vector<double>> scales =
-      readScales(maker.problem, op, source.dims, result.dims);
+  const std::optional<std::vector<double>> scales = readScales(maker, op, source.dims, result.dims);
   if (!scales)
     return maker.refuse("resize: scales must be known when compiling");
   for (size_t i = 2; i < rank; ++i)
