@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scalar and vector arithmetic of the Emitter, its constants, types and kernel arguments. Memory and control are in
-// EmitterMemory.cpp and EmitterControl.cpp.
+// The scalar and vector arithmetic of the Emitter, its constants, types and kernel arguments.
+// Memory and control are in EmitterMemory.cpp and EmitterControl.cpp.
 #include "codegen/Emitter.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -16,7 +16,8 @@ using namespace mlir;
 
 static constexpr arith::FastMathFlags kContract = arith::FastMathFlags::contract;
 
-Emitter::Emitter(OpBuilder &builder, const ProblemReader &problem, const Machine &machine, Block &entry)
+Emitter::Emitter(OpBuilder &builder, const ProblemReader &problem, const Machine &machine,
+                 Block &entry)
     : builder(builder), problem(problem), machine(machine), entry(entry) {}
 
 void Emitter::fail(std::string message) {
@@ -35,7 +36,9 @@ Type Emitter::i32Type() { return builder.getI32Type(); }
 Type Emitter::i8Type() { return builder.getI8Type(); }
 Type Emitter::i1Type() { return builder.getI1Type(); }
 Type Emitter::pointerType() { return LLVM::LLVMPointerType::get(builder.getContext()); }
-VectorType Emitter::vectorOf(Type element, unsigned lanes) { return VectorType::get({int64_t(lanes)}, element); }
+VectorType Emitter::vectorOf(Type element, unsigned lanes) {
+  return VectorType::get({int64_t(lanes)}, element);
+}
 
 bool Emitter::isSupportedType(dvt_type type) {
   switch (type) {
@@ -78,7 +81,8 @@ Value Emitter::constant(Type type, double number) {
   Type element = getElementTypeOrSelf(type);
   if (!isa<FloatType>(element))
     return integerConstant(type, int64_t(number));
-  TypedAttr attribute = builder.getFloatAttr(element, element.isF32() ? double(float(number)) : number);
+  TypedAttr attribute =
+      builder.getFloatAttr(element, element.isF32() ? double(float(number)) : number);
   if (auto vector = dyn_cast<VectorType>(type))
     attribute = DenseElementsAttr::get(vector, Attribute(attribute));
   return arith::ConstantOp::create(builder, location(), attribute);
@@ -97,7 +101,8 @@ Value Emitter::iota(unsigned lanes, Type element) {
   SmallVector<Attribute> numbers;
   for (unsigned i = 0; i < lanes; ++i)
     numbers.push_back(builder.getIntegerAttr(element, i));
-  return arith::ConstantOp::create(builder, location(), DenseElementsAttr::get(vectorOf(element, lanes), numbers));
+  return arith::ConstantOp::create(builder, location(),
+                                   DenseElementsAttr::get(vectorOf(element, lanes), numbers));
 }
 
 std::optional<int64_t> Emitter::constantIndex(Value value) {
@@ -120,12 +125,12 @@ void Emitter::unify(Value &a, Value &b) {
 
 static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
 
-#define ARITHMETIC(name, FloatOp, IntegerOp)                                                                           \
-  Value Emitter::name(Value a, Value b) {                                                                              \
-    unify(a, b);                                                                                                       \
-    if (isFloat(a))                                                                                                    \
-      return builder.createOrFold<FloatOp>(location(), a, b, kContract);                                               \
-    return builder.createOrFold<IntegerOp>(location(), a, b);                                                          \
+#define ARITHMETIC(name, FloatOp, IntegerOp)                                                       \
+  Value Emitter::name(Value a, Value b) {                                                          \
+    unify(a, b);                                                                                   \
+    if (isFloat(a))                                                                                \
+      return builder.createOrFold<FloatOp>(location(), a, b, kContract);                           \
+    return builder.createOrFold<IntegerOp>(location(), a, b);                                      \
   }
 ARITHMETIC(add, arith::AddFOp, arith::AddIOp)
 ARITHMETIC(sub, arith::SubFOp, arith::SubIOp)
@@ -134,10 +139,10 @@ ARITHMETIC(minimum, arith::MinimumFOp, arith::MinSIOp)
 ARITHMETIC(maximum, arith::MaximumFOp, arith::MaxSIOp)
 #undef ARITHMETIC
 
-#define INTEGER(name, Op)                                                                                              \
-  Value Emitter::name(Value a, Value b) {                                                                              \
-    unify(a, b);                                                                                                       \
-    return builder.createOrFold<Op>(location(), a, b);                                                                 \
+#define INTEGER(name, Op)                                                                          \
+  Value Emitter::name(Value a, Value b) {                                                          \
+    unify(a, b);                                                                                   \
+    return builder.createOrFold<Op>(location(), a, b);                                             \
   }
 INTEGER(sdiv, arith::DivSIOp)
 INTEGER(srem, arith::RemSIOp)
@@ -149,12 +154,14 @@ INTEGER(shiftRight, arith::ShRUIOp)
 INTEGER(shiftRightSigned, arith::ShRSIOp)
 #undef INTEGER
 
-#define COMPARISON(name, floatPredicate, integerPredicate)                                                             \
-  Value Emitter::name(Value a, Value b) {                                                                              \
-    unify(a, b);                                                                                                       \
-    if (isFloat(a))                                                                                                    \
-      return builder.createOrFold<arith::CmpFOp>(location(), arith::CmpFPredicate::floatPredicate, a, b);              \
-    return builder.createOrFold<arith::CmpIOp>(location(), arith::CmpIPredicate::integerPredicate, a, b);              \
+#define COMPARISON(name, floatPredicate, integerPredicate)                                         \
+  Value Emitter::name(Value a, Value b) {                                                          \
+    unify(a, b);                                                                                   \
+    if (isFloat(a))                                                                                \
+      return builder.createOrFold<arith::CmpFOp>(location(), arith::CmpFPredicate::floatPredicate, \
+                                                 a, b);                                            \
+    return builder.createOrFold<arith::CmpIOp>(location(), arith::CmpIPredicate::integerPredicate, \
+                                               a, b);                                              \
   }
 COMPARISON(lt, OLT, slt)
 COMPARISON(le, OLE, sle)
@@ -164,7 +171,7 @@ COMPARISON(eq, OEQ, eq)
 COMPARISON(ne, UNE, ne)
 #undef COMPARISON
 
-#define MATH(name, Op)                                                                                                 \
+#define MATH(name, Op)                                                                             \
   Value Emitter::name(Value a) { return builder.createOrFold<Op>(location(), a); }
 MATH(sqrt, math::SqrtOp)
 MATH(floor, math::FloorOp)
@@ -187,7 +194,9 @@ Value Emitter::rem(Value a, Value b) {
   return builder.createOrFold<arith::RemUIOp>(location(), a, b);
 }
 
-Value Emitter::ceilDiv(Value a, Value b) { return div(add(a, sub(b, integerConstant(b.getType(), 1))), b); }
+Value Emitter::ceilDiv(Value a, Value b) {
+  return div(add(a, sub(b, integerConstant(b.getType(), 1))), b);
+}
 
 Value Emitter::fdiv(Value a, Value b) {
   unify(a, b);
@@ -260,7 +269,9 @@ Value Emitter::convert(Value a, Type element) {
 }
 
 Value Emitter::intrinsic(StringRef name, Type result, ValueRange operands) {
-  return LLVM::CallIntrinsicOp::create(builder, location(), result, builder.getStringAttr(name), operands).getResult(0);
+  return LLVM::CallIntrinsicOp::create(builder, location(), result, builder.getStringAttr(name),
+                                       operands)
+      .getResult(0);
 }
 
 Value Emitter::select(Value condition, Value a, Value b) {
@@ -278,7 +289,8 @@ Value Emitter::select(Value condition, Value a, Value b) {
 Value Emitter::splat(Value scalar, unsigned lanes) {
   if (isa<VectorType>(scalar.getType()))
     return scalar;
-  return builder.createOrFold<vector::BroadcastOp>(location(), vectorOf(scalar.getType(), lanes), scalar);
+  return builder.createOrFold<vector::BroadcastOp>(location(), vectorOf(scalar.getType(), lanes),
+                                                   scalar);
 }
 
 Value Emitter::extract(Value vector, unsigned lane) {
@@ -295,7 +307,8 @@ Value Emitter::shuffle(Value a, Value b, ArrayRef<int64_t> lanes) {
 
 Values Emitter::transpose(const Values &rows) {
   size_t size = rows.size();
-  assert(llvm::isPowerOf2_64(size) && cast<VectorType>(rows[0].getType()).getNumElements() == int64_t(size));
+  assert(llvm::isPowerOf2_64(size) &&
+         cast<VectorType>(rows[0].getType()).getNumElements() == int64_t(size));
   Values current = rows;
   // Swaps bit `step` of the row number with bit `step` of the lane number.
   for (size_t step = 1; step < size; step *= 2) {
@@ -382,7 +395,8 @@ Value Emitter::tailMask(Value remaining, unsigned lanes) {
     SmallVector<bool> bits;
     for (unsigned i = 0; i < lanes; ++i)
       bits.push_back(int64_t(i) < *known);
-    return arith::ConstantOp::create(builder, location(), DenseElementsAttr::get(vectorOf(i1Type(), lanes), bits));
+    return arith::ConstantOp::create(builder, location(),
+                                     DenseElementsAttr::get(vectorOf(i1Type(), lanes), bits));
   }
   Value clamped = convert(maximum(minimum(remaining, lanes), index(0)), i32Type());
   return lt(iota(lanes), clamped);
@@ -397,9 +411,10 @@ Value Emitter::atEntry(llvm::function_ref<Value()> make) {
 }
 
 Value Emitter::argsField(unsigned index, Type type) {
-  Value address = LLVM::GEPOp::create(builder, location(), pointerType(), i64Type(), entry.getArgument(0),
-                                      ArrayRef<LLVM::GEPArg>{int32_t(index)});
-  return LLVM::LoadOp::create(builder, location(), type, address, 8, false, false, /*isInvariant=*/true);
+  Value address = LLVM::GEPOp::create(builder, location(), pointerType(), i64Type(),
+                                      entry.getArgument(0), ArrayRef<LLVM::GEPArg>{int32_t(index)});
+  return LLVM::LoadOp::create(builder, location(), type, address, 8, false, false,
+                              /*isInvariant=*/true);
 }
 
 Value Emitter::tensor(uint32_t number) {
@@ -410,9 +425,10 @@ Value Emitter::tensor(uint32_t number) {
     tensors[number] = atEntry([&] {
       if (!dataArray)
         dataArray = argsField(0, pointerType());
-      Value address = LLVM::GEPOp::create(builder, location(), pointerType(), pointerType(), dataArray,
-                                          ArrayRef<LLVM::GEPArg>{int32_t(number)});
-      return Value(LLVM::LoadOp::create(builder, location(), pointerType(), address, 8, false, false, true));
+      Value address = LLVM::GEPOp::create(builder, location(), pointerType(), pointerType(),
+                                          dataArray, ArrayRef<LLVM::GEPArg>{int32_t(number)});
+      return Value(
+          LLVM::LoadOp::create(builder, location(), pointerType(), address, 8, false, false, true));
     });
   return tensors[number];
 }
@@ -426,15 +442,18 @@ Value Emitter::pointerOf(uint32_t value) {
 
 Value Emitter::embed(ArrayRef<char> bytes) {
   auto module = entry.getParentOp()->getParentOfType<ModuleOp>();
-  std::string name = "data" + std::to_string(std::distance(module.getBody()->begin(), module.getBody()->end()));
+  std::string name =
+      "data" + std::to_string(std::distance(module.getBody()->begin(), module.getBody()->end()));
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(module.getBody());
     auto type = LLVM::LLVMArrayType::get(i8Type(), bytes.size());
-    LLVM::GlobalOp::create(builder, location(), type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
-                           builder.getStringAttr(StringRef(bytes.data(), bytes.size())), /*alignment=*/64);
+    LLVM::GlobalOp::create(builder, location(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                           name, builder.getStringAttr(StringRef(bytes.data(), bytes.size())),
+                           /*alignment=*/64);
   }
-  return atEntry([&] { return Value(LLVM::AddressOfOp::create(builder, location(), pointerType(), name)); });
+  return atEntry(
+      [&] { return Value(LLVM::AddressOfOp::create(builder, location(), pointerType(), name)); });
 }
 
 Value Emitter::extent(uint32_t number, uint32_t dimension) {
@@ -458,9 +477,10 @@ Value Emitter::extent(uint32_t number, uint32_t dimension) {
       int32_t position = dimension;
       for (uint32_t i = 0; i < number; ++i)
         position += valueOf(i).rank;
-      Value address = LLVM::GEPOp::create(builder, location(), pointerType(), i64Type(), extentArray,
-                                          ArrayRef<LLVM::GEPArg>{position});
-      return Value(LLVM::LoadOp::create(builder, location(), i64Type(), address, 8, false, false, true));
+      Value address = LLVM::GEPOp::create(builder, location(), pointerType(), i64Type(),
+                                          extentArray, ArrayRef<LLVM::GEPArg>{position});
+      return Value(
+          LLVM::LoadOp::create(builder, location(), i64Type(), address, 8, false, false, true));
     });
   return known;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Short names for what kernels are built of: index arithmetic, loops, vectors with masks for tails, memory. It sets
-// insertion points and fast-math flags so that families need not. Indices are i64 throughout; memory is reached
-// through plain pointers and element offsets; vectors are one-dimensional, of native width or a fraction of it. Operations
-// fold constants as they are built. Values of narrow element types live in registers in a wider form, see
-// registerType().
+// Short names for what kernels are built of: index arithmetic, loops, vectors with masks for tails,
+// memory. It sets insertion points and fast-math flags so that families need not. Indices are i64
+// throughout; memory is reached through plain pointers and element offsets; vectors are
+// one-dimensional, of native width or a fraction of it. Operations fold constants as they are
+// built. Values of narrow element types live in registers in a wider form, see registerType().
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,17 @@ using Values = llvm::SmallVector<Value>;
 
 class Emitter {
 public:
-  /// Emits into a function (KernelArgs*, i64 begin, i64 end, i64 worker) whose entry block is `entry`.
-  Emitter(mlir::OpBuilder &builder, const ProblemReader &problem, const Machine &machine, mlir::Block &entry);
+  /// Emits into a function (KernelArgs*, i64 begin, i64 end, i64 worker) whose entry block is
+  /// `entry`.
+  Emitter(mlir::OpBuilder &builder, const ProblemReader &problem, const Machine &machine,
+          mlir::Block &entry);
 
   mlir::OpBuilder &builder;
   const ProblemReader &problem;
   const Machine &machine;
 
-  /// The first failure is what KernelModule::finish() reports. For problems that the schedule should have refused.
+  /// The first failure is what KernelModule::finish() reports. For problems that the schedule
+  /// should have refused.
   void fail(std::string message);
   const std::string &failure() const { return failed; }
 
@@ -44,12 +47,13 @@ public:
   mlir::Type f32Type(), f64Type(), i64Type(), i32Type(), i8Type(), i1Type(), pointerType();
   mlir::VectorType vectorOf(mlir::Type element, unsigned lanes);
   mlir::VectorType f32Vector() { return vectorOf(f32Type(), lanes()); }
-  /// How an element lives in registers: f32 as f32, bool as i1, i8 u8 i16 u16 i32 as i32, i64 u32 as i64.
+  /// How an element lives in registers: f32 as f32, bool as i1, i8 u8 i16 u16 i32 as i32, i64 u32
+  /// as i64.
   mlir::Type registerType(dvt_type type);
   static bool isSupportedType(dvt_type type);
 
   // --- Constants ---
-  Value index(int64_t number);                 ///< i64
+  Value index(int64_t number); ///< i64
   Value f32(double number);
   Value boolean(bool number);
   /// A number as a value of `type`, a scalar or vector of floats or integers.
@@ -59,14 +63,18 @@ public:
   Value iota(unsigned lanes, mlir::Type element = {});
   static std::optional<int64_t> constantIndex(Value value);
 
-  // --- Arithmetic, on floats or integers, scalars or vectors; a scalar meets a vector as its broadcast ---
+  // --- Arithmetic, on floats or integers, scalars or vectors; a scalar meets a vector as its
+  // broadcast ---
   Value add(Value a, Value b), sub(Value a, Value b), mul(Value a, Value b);
-  Value add(Value a, int64_t b) { return add(a, index(b)); } ///< the int64_t forms are for i64 scalars
+  Value add(Value a, int64_t b) {
+    return add(a, index(b));
+  } ///< the int64_t forms are for i64 scalars
   Value sub(Value a, int64_t b) { return sub(a, index(b)); }
   Value mul(Value a, int64_t b) { return mul(a, index(b)); }
   Value fdiv(Value a, Value b);
   Value fma(Value a, Value b, Value c); ///< a * b + c, floats
-  Value neg(Value a), abs(Value a), sqrt(Value a), floor(Value a), ceil(Value a), roundEven(Value a), truncate(Value a);
+  Value neg(Value a), abs(Value a), sqrt(Value a), floor(Value a), ceil(Value a),
+      roundEven(Value a), truncate(Value a);
   /// Integers, both not negative.
   Value div(Value a, Value b), rem(Value a, Value b), ceilDiv(Value a, Value b);
   Value div(Value a, int64_t b) { return div(a, index(b)); }
@@ -79,14 +87,15 @@ public:
   Value maximum(Value a, int64_t b) { return maximum(a, index(b)); }
   /// Floats: one instruction each; b where either is NaN.
   Value fastMinimum(Value a, Value b), fastMaximum(Value a, Value b);
-  Value bitAnd(Value a, Value b), bitOr(Value a, Value b), bitXor(Value a, Value b), shiftLeft(Value a, Value b),
-      shiftRight(Value a, Value b), shiftRightSigned(Value a, Value b); ///< shiftRight fills with zeros
-  Value bitNot(Value a);                                ///< i1 or integers
-  Value bitcast(Value a, mlir::Type element);           ///< same bits, element type of the same width
-  Value convert(Value a, mlir::Type element);           ///< number to number, floats to integers toward zero
+  Value bitAnd(Value a, Value b), bitOr(Value a, Value b), bitXor(Value a, Value b),
+      shiftLeft(Value a, Value b), shiftRight(Value a, Value b),
+      shiftRightSigned(Value a, Value b);     ///< shiftRight fills with zeros
+  Value bitNot(Value a);                      ///< i1 or integers
+  Value bitcast(Value a, mlir::Type element); ///< same bits, element type of the same width
+  Value convert(Value a, mlir::Type element); ///< number to number, floats to integers toward zero
   /// Comparisons give i1; with NaN all are false except ne.
-  Value lt(Value a, Value b), le(Value a, Value b), gt(Value a, Value b), ge(Value a, Value b), eq(Value a, Value b),
-      ne(Value a, Value b);
+  Value lt(Value a, Value b), le(Value a, Value b), gt(Value a, Value b), ge(Value a, Value b),
+      eq(Value a, Value b), ne(Value a, Value b);
   Value select(Value condition, Value a, Value b);
 
   /// An LLVM intrinsic by name.
@@ -113,8 +122,10 @@ public:
   // --- Memory: `offset` is in elements of `type` ---
   Value load(dvt_type type, Value pointer, Value offset);
   void store(dvt_type type, Value scalar, Value pointer, Value offset);
-  /// Consecutive elements; where `mask` is given, false lanes read nothing and give `otherwise` (zero by default).
-  Value loadVector(dvt_type type, Value pointer, Value offset, unsigned lanes, Value mask = {}, Value otherwise = {});
+  /// Consecutive elements; where `mask` is given, false lanes read nothing and give `otherwise`
+  /// (zero by default).
+  Value loadVector(dvt_type type, Value pointer, Value offset, unsigned lanes, Value mask = {},
+                   Value otherwise = {});
   void storeVector(dvt_type type, Value vector, Value pointer, Value offset, Value mask = {});
   /// Element offsets[l] (vector of i64 or i32) in lane l.
   Value gather(dvt_type type, Value pointer, Value offsets, Value mask = {});
@@ -126,16 +137,18 @@ public:
   void prefetch(Value pointer, Value offset, unsigned elementBytes, unsigned locality = 3);
 
   // --- Control ---
-  /// for (i = from; i < to; i += step). A loop whose bounds are equal constants is not built; one of a single trip is
-  /// built without a loop.
+  /// for (i = from; i < to; i += step). A loop whose bounds are equal constants is not built; one
+  /// of a single trip is built without a loop.
   void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value i)> body);
   /// The same with carried values: the body returns their next ones; their last ones come back.
   Values loop(Value from, Value to, int64_t step, ValueRange initial,
               llvm::function_ref<Values(Value i, ValueRange carried)> body);
   void ifTrue(Value condition, llvm::function_ref<void()> then);
-  Values ifElse(Value condition, llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise);
-  /// Covers [from, to) by steps of `lanes`: whole steps without a mask (an `unroll` of 2 or more calls the body so
-  /// many times in each trip), then at most one with a mask. Static bounds leave out what cannot happen.
+  Values ifElse(Value condition, llvm::function_ref<Values()> then,
+                llvm::function_ref<Values()> otherwise);
+  /// Covers [from, to) by steps of `lanes`: whole steps without a mask (an `unroll` of 2 or more
+  /// calls the body so many times in each trip), then at most one with a mask. Static bounds leave
+  /// out what cannot happen.
   void vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll,
                   llvm::function_ref<void(Value i, Value mask)> body);
   Values vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll, ValueRange initial,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops and conditions of the Emitter, built as scf ops. Loops whose trip count is known to be none or one are not
-// built, which keeps static kernels small.
+// Loops and conditions of the Emitter, built as scf ops. Loops whose trip count is known to be none
+// or one are not built, which keeps static kernels small.
 #include "codegen/Emitter.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -50,10 +50,12 @@ void Emitter::ifTrue(Value condition, llvm::function_ref<void()> then) {
   then();
 }
 
-Values Emitter::ifElse(Value condition, llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise) {
+Values Emitter::ifElse(Value condition, llvm::function_ref<Values()> then,
+                       llvm::function_ref<Values()> otherwise) {
   if (auto known = constantIndex(condition))
     return *known ? then() : otherwise();
-  // The types of the results are known only when both sides are there, so the sides are built first.
+  // The types of the results are known only when both sides are there, so the sides are built
+  // first.
   Region thenRegion, elseRegion;
   auto build = [&](Region &region, llvm::function_ref<Values()> side) {
     OpBuilder::InsertionGuard guard(builder);
@@ -79,7 +81,8 @@ void Emitter::vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll,
   });
 }
 
-Values Emitter::vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll, ValueRange initial,
+Values Emitter::vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll,
+                           ValueRange initial,
                            llvm::function_ref<Values(Value, Value, ValueRange)> body) {
   Values carried(initial);
   Value length = sub(to, from), done = from;
@@ -96,16 +99,15 @@ Values Emitter::vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll
   if (unroll > 1)
     whole(int64_t(lanes) * unroll, unroll);
   whole(lanes, 1);
-  auto tail = [&] {
-    return body(done, tailMask(sub(to, done), lanes), carried);
-  };
+  auto tail = [&] { return body(done, tailMask(sub(to, done), lanes), carried); };
   if (auto known = constantIndex(length))
     return *known % lanes ? tail() : carried;
   if (carried.empty()) {
     ifTrue(lt(done, to), [&] { tail(); });
     return carried;
   }
-  return ifElse(lt(done, to), [&] { return tail(); }, [&] { return carried; });
+  return ifElse(
+      lt(done, to), [&] { return tail(); }, [&] { return carried; });
 }
 
 } // namespace dovetail::codegen

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads and stores of the Emitter: narrow elements are widened to their register type on the way in and cut on the way
-// out; nothing is assumed of alignment beyond that of an element.
+// Loads and stores of the Emitter: narrow elements are widened to their register type on the way in
+// and cut on the way out; nothing is assumed of alignment beyond that of an element.
 #include "codegen/Emitter.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -35,7 +35,8 @@ Value Emitter::narrow(dvt_type type, Value value) { return convert(value, memory
 Value Emitter::address(Value pointer, Value offset, Type element) {
   if (constantIndex(offset) == 0)
     return pointer;
-  return LLVM::GEPOp::create(builder, location(), pointerType(), element, pointer, ValueRange{offset});
+  return LLVM::GEPOp::create(builder, location(), pointerType(), element, pointer,
+                             ValueRange{offset});
 }
 
 Value Emitter::advance(Value pointer, Value elements, unsigned elementBytes) {
@@ -44,16 +45,17 @@ Value Emitter::advance(Value pointer, Value elements, unsigned elementBytes) {
 
 Value Emitter::load(dvt_type type, Value pointer, Value offset) {
   Type element = memoryType(type);
-  return widen(type,
-               LLVM::LoadOp::create(builder, location(), element, address(pointer, offset, element), elementBytes(type)));
+  return widen(type, LLVM::LoadOp::create(builder, location(), element,
+                                          address(pointer, offset, element), elementBytes(type)));
 }
 
 void Emitter::store(dvt_type type, Value scalar, Value pointer, Value offset) {
-  LLVM::StoreOp::create(builder, location(), narrow(type, scalar), address(pointer, offset, memoryType(type)),
-                        elementBytes(type));
+  LLVM::StoreOp::create(builder, location(), narrow(type, scalar),
+                        address(pointer, offset, memoryType(type)), elementBytes(type));
 }
 
-Value Emitter::loadVector(dvt_type type, Value pointer, Value offset, unsigned lanes, Value mask, Value otherwise) {
+Value Emitter::loadVector(dvt_type type, Value pointer, Value offset, unsigned lanes, Value mask,
+                          Value otherwise) {
   Type element = memoryType(type);
   VectorType vector = vectorOf(element, lanes);
   Value from = address(pointer, offset, element);
@@ -77,20 +79,21 @@ void Emitter::storeVector(dvt_type type, Value vector, Value pointer, Value offs
 Value Emitter::gather(dvt_type type, Value pointer, Value offsets, Value mask) {
   Type element = memoryType(type);
   unsigned lanes = cast<VectorType>(offsets.getType()).getNumElements();
-  Value addresses = LLVM::GEPOp::create(builder, location(), vectorOf(pointerType(), lanes), element, pointer,
-                                        ValueRange{offsets});
+  Value addresses = LLVM::GEPOp::create(builder, location(), vectorOf(pointerType(), lanes),
+                                        element, pointer, ValueRange{offsets});
   if (!mask)
     mask = integerConstant(vectorOf(i1Type(), lanes), 1);
   VectorType vector = vectorOf(element, lanes);
   return widen(type, LLVM::masked_gather::create(builder, location(), vector, addresses, mask,
-                                                 ValueRange{constant(vector, 0)}, uint32_t(elementBytes(type))));
+                                                 ValueRange{constant(vector, 0)},
+                                                 uint32_t(elementBytes(type))));
 }
 
 void Emitter::scatter(dvt_type type, Value vector, Value pointer, Value offsets, Value mask) {
   Type element = memoryType(type);
   unsigned lanes = cast<VectorType>(offsets.getType()).getNumElements();
-  Value addresses = LLVM::GEPOp::create(builder, location(), vectorOf(pointerType(), lanes), element, pointer,
-                                        ValueRange{offsets});
+  Value addresses = LLVM::GEPOp::create(builder, location(), vectorOf(pointerType(), lanes),
+                                        element, pointer, ValueRange{offsets});
   if (!mask)
     mask = integerConstant(vectorOf(i1Type(), lanes), 1);
   LLVM::masked_scatter::create(builder, location(), narrow(type, vector), addresses, mask,
@@ -99,7 +102,8 @@ void Emitter::scatter(dvt_type type, Value vector, Value pointer, Value offsets,
 
 void Emitter::prefetch(Value pointer, Value offset, unsigned elementBytes, unsigned locality) {
   Value to = address(pointer, offset, builder.getIntegerType(8 * elementBytes));
-  LLVM::Prefetch::create(builder, location(), to, /*rw=*/uint32_t(0), uint32_t(locality), /*cache=*/uint32_t(1));
+  LLVM::Prefetch::create(builder, location(), to, /*rw=*/uint32_t(0), uint32_t(locality),
+                         /*cache=*/uint32_t(1));
 }
 
 } // namespace dovetail::codegen

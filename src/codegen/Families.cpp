@@ -8,10 +8,8 @@
 namespace dovetail::codegen {
 
 static const EmissionFamily kFamilies[] = {
-    {"pointwise", emitPointwiseKernel},
-    {"matmul", emitMatMulKernel},
-    {"conv", emitConvolutionKernel},
-    {"depthwise", emitDepthwiseKernel},
+    {"pointwise", emitPointwiseKernel}, {"matmul", emitMatMulKernel},
+    {"conv", emitConvolutionKernel},    {"depthwise", emitDepthwiseKernel},
     {"attention", emitAttentionKernel},
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of kernel families as compile sees it, with the functions named in it. Each line has its counterpart in
-// schedule/Families.cpp.
+// The table of kernel families as compile sees it, with the functions named in it. Each line has
+// its counterpart in schedule/Families.cpp.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,8 @@ namespace dovetail::codegen {
 struct EmissionFamily {
   const char *name;
   /// Emits the phases of a schedule that the family's propose offered for this problem and machine.
-  Status (*emit)(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, KernelModule &module);
+  Status (*emit)(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                 KernelModule &module);
 };
 
 const EmissionFamily *findEmissionFamily(std::string_view name);
@@ -23,15 +24,15 @@ const EmissionFamily *findEmissionFamily(std::string_view name);
 Expected<std::vector<uint8_t>> compileKernel(const ProblemReader &problem, const Machine &machine,
                                              const Schedule &schedule);
 
-Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
-                           KernelModule &module);
-Status emitMatMulKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
-                        KernelModule &module);
-Status emitConvolutionKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
-                             KernelModule &module);
-Status emitDepthwiseKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
-                           KernelModule &module);
-Status emitAttentionKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
-                           KernelModule &module);
+Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
+                           const Schedule &schedule, KernelModule &module);
+Status emitMatMulKernel(const ProblemReader &problem, const Machine &machine,
+                        const Schedule &schedule, KernelModule &module);
+Status emitConvolutionKernel(const ProblemReader &problem, const Machine &machine,
+                             const Schedule &schedule, KernelModule &module);
+Status emitDepthwiseKernel(const ProblemReader &problem, const Machine &machine,
+                           const Schedule &schedule, KernelModule &module);
+Status emitAttentionKernel(const ProblemReader &problem, const Machine &machine,
+                           const Schedule &schedule, KernelModule &module);
 
 } // namespace dovetail::codegen

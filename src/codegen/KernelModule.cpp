@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the functions of a kernel's phases around the bodies that families emit, and the kernel's bytes from the
-// linked code.
+// Makes the functions of a kernel's phases around the bodies that families emit, and the kernel's
+// bytes from the linked code.
 #include "codegen/KernelModule.h"
 
 #include <cstring>
@@ -25,12 +25,14 @@ struct KernelModule::State {
   };
 
   State(const ProblemReader &problem, const Machine &machine)
-      : problem(problem), machine(machine), context(MLIRContext::Threading::DISABLED), builder(&context) {
+      : problem(problem), machine(machine), context(MLIRContext::Threading::DISABLED),
+        builder(&context) {
     loadKernelDialects(context);
     module = ModuleOp::create(builder.getUnknownLoc());
   }
 
-  /// Emits `body` into a function of these argument types that returns what body returns, or nothing.
+  /// Emits `body` into a function of these argument types that returns what body returns, or
+  /// nothing.
   void addFunction(const std::string &name, unsigned integerArguments, Type result,
                    llvm::function_ref<Value(Emitter &, Block &)> body) {
     OpBuilder::InsertionGuard guard(builder);
@@ -39,7 +41,8 @@ struct KernelModule::State {
     SmallVector<Type> arguments(1, LLVM::LLVMPointerType::get(&context));
     arguments.append(integerArguments, builder.getI64Type());
     Type returned = result ? result : LLVM::LLVMVoidType::get(&context);
-    auto function = LLVM::LLVMFuncOp::create(builder, location, name, LLVM::LLVMFunctionType::get(returned, arguments));
+    auto function = LLVM::LLVMFuncOp::create(builder, location, name,
+                                             LLVM::LLVMFunctionType::get(returned, arguments));
     Block *entry = function.addEntryBlock(builder);
     auto *start = new Block;
     function.getBody().push_back(start);
@@ -89,12 +92,13 @@ void KernelModule::addPhase(llvm::function_ref<Value(Emitter &)> count, Body bod
   phase.count = "count" + std::to_string(state->phases.size());
   std::optional<int64_t> known;
   LLVM::LLVMFuncOp function;
-  state->addFunction(phase.count, 0, state->builder.getI64Type(), [&](Emitter &emitter, Block &entry) {
-    Value number = count(emitter);
-    known = Emitter::constantIndex(number);
-    function = cast<LLVM::LLVMFuncOp>(entry.getParentOp());
-    return number;
-  });
+  state->addFunction(phase.count, 0, state->builder.getI64Type(),
+                     [&](Emitter &emitter, Block &entry) {
+                       Value number = count(emitter);
+                       known = Emitter::constantIndex(number);
+                       function = cast<LLVM::LLVMFuncOp>(entry.getParentOp());
+                       return number;
+                     });
   if (known) {
     function->erase();
     phase.count.clear();

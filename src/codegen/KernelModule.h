@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One kernel being made: phases are added in the order in which they will run, each by emitting its body; finish()
-// lowers the module, optimises it, generates code and gives the kernel's bytes (see schedule/KernelAbi.h).
+// One kernel being made: phases are added in the order in which they will run, each by emitting its
+// body; finish() lowers the module, optimises it, generates code and gives the kernel's bytes (see
+// schedule/KernelAbi.h).
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ public:
   /// Kernel bytes, or why there are none: the first Emitter::fail() of a body, or an error of ours.
   Expected<std::vector<uint8_t>> finish(const Schedule &schedule);
 
-  /// For tests and debugging: the module as emitted, and after finish() the optimised LLVM IR and the assembly where
-  /// keepText was set.
+  /// For tests and debugging: the module as emitted, and after finish() the optimised LLVM IR and
+  /// the assembly where keepText was set.
   bool keepText = false;
   std::string emittedText() const;
   std::string optimisedText, assemblyText;

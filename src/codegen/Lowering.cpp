@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lowers kernels: scf to branches, everything else to the LLVM dialect in one conversion, then LLVM IR, a short
-// optimisation pipeline and code generation. Kernels are vectorised and unrolled by their emission already, so the loop
-// vectorisers are left out, and so is the recognition of memory idioms, which would call the C library.
+// Lowers kernels: scf to branches, everything else to the LLVM dialect in one conversion, then LLVM
+// IR, a short optimisation pipeline and code generation. Kernels are vectorised and unrolled by
+// their emission already, so the loop vectorisers are left out, and so is the recognition of memory
+// idioms, which would call the C library.
 #include "codegen/Lowering.h"
 
 #include <mutex>
@@ -38,8 +39,8 @@ using namespace mlir;
 
 void loadKernelDialects(MLIRContext &context) {
   DialectRegistry registry;
-  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
-                  vector::VectorDialect>();
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, math::MathDialect,
+                  scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
@@ -101,8 +102,8 @@ static Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const 
     return unavailable("this LLVM has no code generator for {}: {}", triple.str(), error);
   llvm::TargetOptions options;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, cpuName(isa.level), isa.level == Isa::Avx512 ? "-prefer-256-bit" : "", options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      triple, cpuName(isa.level), isa.level == Isa::Avx512 ? "-prefer-256-bit" : "", options,
+      llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine)
     return internalError("LLVM makes no target machine for {}", triple.str());
   return machine;
@@ -151,7 +152,8 @@ static void generate(llvm::Module &module, llvm::TargetMachine &machine, llvm::C
   passes.run(module);
 }
 
-Expected<llvm::SmallVector<char, 0>> lowerToObject(ModuleOp module, const Isa &isa, LoweringTexts *texts) {
+Expected<llvm::SmallVector<char, 0>> lowerToObject(ModuleOp module, const Isa &isa,
+                                                   LoweringTexts *texts) {
   if (Status status = lowerToLlvmDialect(module); !status)
     return status.takeError();
   auto machine = targetMachine(isa);

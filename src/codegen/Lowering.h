@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a module of llvm.func with scf, arith, math and vector bodies to optimised machine code in an object file held
-// in memory.
+// From a module of llvm.func with scf, arith, math and vector bodies to optimised machine code in
+// an object file held in memory.
 #pragma once
 
 #include <string>
 
-#include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include "codegen/schedule/Machine.h"
 #include "support/Expected.h"
@@ -22,6 +22,7 @@ struct LoweringTexts {
 };
 
 /// Rewrites `module` in place and gives the bytes of a relocatable ELF object.
-Expected<llvm::SmallVector<char, 0>> lowerToObject(mlir::ModuleOp module, const Isa &isa, LoweringTexts *texts);
+Expected<llvm::SmallVector<char, 0>> lowerToObject(mlir::ModuleOp module, const Isa &isa,
+                                                   LoweringTexts *texts);
 
 } // namespace dovetail::codegen

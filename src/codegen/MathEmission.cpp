@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elementary functions. Each reduces its argument to a short interval, evaluates a fit there and puts the parts
-// back together; special values are repaired by selects at the end. Operand order in comparisons matters: a comparison
-// with NaN is false, and the selects are arranged so that NaN passes through.
+// The elementary functions. Each reduces its argument to a short interval, evaluates a fit there
+// and puts the parts back together; special values are repaired by selects at the end. Operand
+// order in comparisons matters: a comparison with NaN is false, and the selects are arranged so
+// that NaN passes through.
 #include "codegen/MathEmission.h"
 
 #include <cmath>
@@ -43,7 +44,8 @@ Value integerLike(Emitter &e, Value x, int64_t number, Type element) {
 }
 
 Value copySign(Emitter &e, Value magnitude, Value sign) {
-  Value bits = e.bitcast(sign, e.i32Type()), mask = integerLike(e, sign, int32_t(0x80000000), e.i32Type());
+  Value bits = e.bitcast(sign, e.i32Type()),
+        mask = integerLike(e, sign, int32_t(0x80000000), e.i32Type());
   return e.bitcast(e.bitOr(e.bitcast(magnitude, e.i32Type()), e.bitAnd(bits, mask)), e.f32Type());
 }
 
@@ -52,13 +54,15 @@ Value scale(Emitter &e, Value x, Value n) {
   auto vector = dyn_cast<VectorType>(x.getType());
   if (vector && e.machine.isa.level == Isa::Avx512 && vector.getNumElements() == 16)
     return e.intrinsic("llvm.x86.avx512.mask.scalef.ps.512", x.getType(),
-                       {x, n, x, e.integerConstant(e.builder.getI16Type(), -1), e.integerConstant(e.i32Type(), 4)});
+                       {x, n, x, e.integerConstant(e.builder.getI16Type(), -1),
+                        e.integerConstant(e.i32Type(), 4)});
   Type i32 = e.i32Type();
   auto power = [&](Value exponent) {
     Value biased = e.add(exponent, integerLike(e, x, 127, i32));
     return e.bitcast(e.shiftLeft(biased, integerLike(e, x, 23, i32)), e.f32Type());
   };
-  Value exponent = e.convert(n, i32), half = e.shiftRightSigned(exponent, integerLike(e, x, 1, i32));
+  Value exponent = e.convert(n, i32),
+        half = e.shiftRightSigned(exponent, integerLike(e, x, 1, i32));
   return e.mul(e.mul(x, power(half)), power(e.sub(exponent, half)));
 }
 
@@ -104,12 +108,15 @@ Value emitLog(Emitter &e, Value x) {
   Value tiny = e.lt(x, c(1.17549435e-38));
   Value normal = e.select(tiny, e.mul(x, c(8388608)), x);
   Value bits = e.bitcast(normal, i32);
-  Value exponent = e.shiftRightSigned(e.sub(bits, integerLike(e, x, 0x3f3504f3, i32)), integerLike(e, x, 23, i32));
-  Value mantissa = e.bitcast(e.sub(bits, e.shiftLeft(exponent, integerLike(e, x, 23, i32))), e.f32Type());
+  Value exponent = e.shiftRightSigned(e.sub(bits, integerLike(e, x, 0x3f3504f3, i32)),
+                                      integerLike(e, x, 23, i32));
+  Value mantissa =
+      e.bitcast(e.sub(bits, e.shiftLeft(exponent, integerLike(e, x, 23, i32))), e.f32Type());
   Value n = e.sub(e.convert(exponent, e.f32Type()), e.select(tiny, c(23), c(0)));
   Value f = e.sub(mantissa, c(1)), square = e.mul(f, f);
-  Value tail = polynomial(e, f, {0.333333105, -0.249999866, 0.200022265, -0.166692495, 0.142186552, -0.1238437,
-                                 0.118730165, -0.117896952, 0.0691514686});
+  Value tail = polynomial(e, f,
+                          {0.333333105, -0.249999866, 0.200022265, -0.166692495, 0.142186552,
+                           -0.1238437, 0.118730165, -0.117896952, 0.0691514686});
   Value sum = e.fma(n, c(-2.12194440054690583e-4), e.mul(e.mul(square, f), tail));
   sum = e.add(f, e.fma(square, c(-0.5), sum));
   Value result = e.fma(n, c(0.693359375), sum);
@@ -130,15 +137,18 @@ Value emitLog1Plus(Emitter &e, Value x) {
 
 Value emitTanh(Emitter &e, Value x) {
   Value clamped = clamp(e, x, -9.02, 9.02), z = e.mul(clamped, clamped);
-  Value p = polynomial(e, z, {1, 0.136799157, 0.00386832817, 2.80074673e-05, 3.05850456e-08, -1.22034821e-11});
+  Value p = polynomial(
+      e, z, {1, 0.136799157, 0.00386832817, 2.80074673e-05, 3.05850456e-08, -1.22034821e-11});
   Value q = polynomial(e, z, {1, 0.47013247, 0.0272458401, 0.000393863185, 1.28736724e-06});
   return clamp(e, e.fdiv(e.mul(clamped, p), q), -1, 1);
 }
 
 Value emitErf(Emitter &e, Value x) {
   Value clamped = clamp(e, x, -3.93, 3.93), z = e.mul(clamped, clamped);
-  Value p = polynomial(e, z, {1.12837911, 0.19078438, 0.0527903549, 0.00377963111, 0.000284808804, 2.0419634e-06});
-  Value q = polynomial(e, z, {1, 0.502410948, 0.114257745, 0.0149974832, 0.00116521737, 3.80040074e-05});
+  Value p = polynomial(
+      e, z, {1.12837911, 0.19078438, 0.0527903549, 0.00377963111, 0.000284808804, 2.0419634e-06});
+  Value q =
+      polynomial(e, z, {1, 0.502410948, 0.114257745, 0.0149974832, 0.00116521737, 3.80040074e-05});
   return clamp(e, e.fdiv(e.mul(clamped, p), q), -1, 1);
 }
 
@@ -158,15 +168,17 @@ Value emitGelu(Emitter &e, Value x) {
 namespace {
 
 struct Quadrant {
-  Value n;                ///< i32, the number of quarter turns
-  Value sine, cosine, r;  ///< of what is left, |r| <= pi / 4
+  Value n;               ///< i32, the number of quarter turns
+  Value sine, cosine, r; ///< of what is left, |r| <= pi / 4
 };
 
-/// Quarter turns in x and what is left, for any size of x: multiplies by 2 / pi in pieces of 24 bits, each product
-/// exact in f64 and taken modulo four quarter turns. The error of what is left is about 1e-15 absolute.
+/// Quarter turns in x and what is left, for any size of x: multiplies by 2 / pi in pieces of 24
+/// bits, each product exact in f64 and taken modulo four quarter turns. The error of what is left
+/// is about 1e-15 absolute.
 Values reduceLarge(Emitter &e, Value wide) {
   Like d{e, wide.getType()};
-  const double pieces[] = {10680707, 7228996, 1387004, 2578385, 16069853, 12639074, 9804092, 4427841};
+  const double pieces[] = {10680707, 7228996,  1387004, 2578385,
+                           16069853, 12639074, 9804092, 4427841};
   Value turns = d(0);
   double weight = 1;
   for (double piece : pieces) {
@@ -193,7 +205,8 @@ Quadrant reduceByQuarterTurns(Emitter &e, Value x) {
   Value large = e.gt(e.abs(finite), c(1e6));
   if (isa<VectorType>(x.getType()))
     large = e.reduce(Emitter::Reduction::Or, large);
-  Values reduced = e.ifElse(large, [&] { return reduceLarge(e, wide); }, [&] { return reduceSmall(e, wide); });
+  Values reduced = e.ifElse(
+      large, [&] { return reduceLarge(e, wide); }, [&] { return reduceSmall(e, wide); });
   Value r = e.convert(reduced[1], e.f32Type());
   Value z = e.mul(r, r);
   Value sine = polynomial(e, z, {-0.166666672, 0.00833332911, -0.000198393303, 2.71827457e-06});
@@ -219,7 +232,8 @@ Value sineOf(Emitter &e, Value x, int64_t shift) {
 /// asin(x) for 0 <= x <= 1/2.
 Value asinNearZero(Emitter &e, Value x) {
   Value z = e.mul(x, x);
-  Value tail = polynomial(e, z, {0.166667536, 0.0749524161, 0.0454770997, 0.0241476018, 0.0422185659});
+  Value tail =
+      polynomial(e, z, {0.166667536, 0.0749524161, 0.0454770997, 0.0241476018, 0.0422185659});
   return e.fma(e.mul(z, x), tail, x);
 }
 
@@ -231,7 +245,8 @@ Value emitCos(Emitter &e, Value x) { return sineOf(e, x, 1); }
 Value emitTan(Emitter &e, Value x) {
   Like c{e, x.getType()};
   Quadrant q = reduceByQuarterTurns(e, x);
-  Value odd = e.ne(e.bitAnd(q.n, integerLike(e, x, 1, e.i32Type())), integerLike(e, x, 0, e.i32Type()));
+  Value odd =
+      e.ne(e.bitAnd(q.n, integerLike(e, x, 1, e.i32Type())), integerLike(e, x, 0, e.i32Type()));
   Value result = e.fdiv(e.select(odd, e.neg(q.cosine), q.sine), e.select(odd, q.sine, q.cosine));
   return e.select(e.lt(e.abs(x), c(INFINITY)), result, c(NAN));
 }
@@ -259,8 +274,9 @@ Value emitAtan(Emitter &e, Value x) {
   Like c{e, x.getType()};
   Value a = e.abs(x), far = e.gt(a, c(1));
   Value t = e.select(far, e.fdiv(c(1), a), a), z = e.mul(t, t);
-  Value tail = polynomial(e, z, {-0.333333015, 0.199986383, -0.142652452, 0.109575763, -0.0841945857, 0.0582345426,
-                                 -0.0314556919, 0.0110644354, -0.00182721158});
+  Value tail = polynomial(e, z,
+                          {-0.333333015, 0.199986383, -0.142652452, 0.109575763, -0.0841945857,
+                           0.0582345426, -0.0314556919, 0.0110644354, -0.00182721158});
   Value result = e.fma(e.mul(z, t), tail, t);
   result = e.select(far, e.sub(c(1.57079632679489662), result), result);
   return copySign(e, result, x);
@@ -319,11 +335,13 @@ Value wideLog(Emitter &e, Value x) {
   Like d{e, x.getType()};
   Type i64 = e.i64Type();
   Value bits = e.bitcast(x, i64);
-  Value exponent =
-      e.shiftRightSigned(e.sub(bits, integerLike(e, x, 0x3fe6a09e667f3bcd, i64)), integerLike(e, x, 52, i64));
-  Value mantissa = e.bitcast(e.sub(bits, e.shiftLeft(exponent, integerLike(e, x, 52, i64))), e.f64Type());
+  Value exponent = e.shiftRightSigned(e.sub(bits, integerLike(e, x, 0x3fe6a09e667f3bcd, i64)),
+                                      integerLike(e, x, 52, i64));
+  Value mantissa =
+      e.bitcast(e.sub(bits, e.shiftLeft(exponent, integerLike(e, x, 52, i64))), e.f64Type());
   Value s = e.fdiv(e.sub(mantissa, d(1)), e.add(mantissa, d(1))), z = e.mul(s, s);
-  Value series = polynomial(e, z, {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17});
+  Value series = polynomial(
+      e, z, {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17});
   Value n = e.convert(e.convert(exponent, e.i32Type()), e.f64Type());
   return e.fma(n, d(0.693147180559945309417), e.mul(s, series));
 }
@@ -344,7 +362,8 @@ Value wideExp(Emitter &e, Value x) {
   for (int i = 11; i >= 0; --i)
     sum = e.fma(sum, r, d(coefficients[i]));
   Value exponent = e.convert(e.convert(n, e.i32Type()), e.i64Type());
-  Value power = e.shiftLeft(e.add(exponent, integerLike(e, x, 1023, e.i64Type())), integerLike(e, x, 52, e.i64Type()));
+  Value power = e.shiftLeft(e.add(exponent, integerLike(e, x, 1023, e.i64Type())),
+                            integerLike(e, x, 52, e.i64Type()));
   return e.mul(sum, e.bitcast(power, e.f64Type()));
 }
 
@@ -356,15 +375,18 @@ Value emitPow(Emitter &e, Value x, Value y) {
   Value regular = e.bitAnd(e.gt(a, c(0)), e.lt(a, c(INFINITY)));
   Value wide = e.convert(e.select(regular, a, c(1)), e.f64Type());
   Like d{e, wide.getType()};
-  Value logarithm = e.select(regular, wideLog(e, wide), e.select(e.eq(a, c(0)), d(-INFINITY), d(INFINITY)));
+  Value logarithm =
+      e.select(regular, wideLog(e, wide), e.select(e.eq(a, c(0)), d(-INFINITY), d(INFINITY)));
   Value exponent = clamp(e, e.mul(logarithm, e.convert(y, e.f64Type())), -110, 90);
   Value result = e.convert(wideExp(e, exponent), e.f32Type());
   // e^-110 and e^90 are out of range, but infinite products must give 0 and infinity exactly.
-  result = e.select(e.ge(exponent, d(90)), c(INFINITY), e.select(e.le(exponent, d(-110)), c(0), result));
+  result =
+      e.select(e.ge(exponent, d(90)), c(INFINITY), e.select(e.le(exponent, d(-110)), c(0), result));
 
   Value whole = e.eq(e.truncate(y), y), half = e.mul(y, c(0.5));
   Value odd = e.bitAnd(e.bitAnd(whole, e.ne(e.truncate(half), half)), e.lt(e.abs(y), c(16777216)));
-  Value sign = e.bitAnd(e.bitcast(x, e.i32Type()), integerLike(e, x, int32_t(0x80000000), e.i32Type()));
+  Value sign =
+      e.bitAnd(e.bitcast(x, e.i32Type()), integerLike(e, x, int32_t(0x80000000), e.i32Type()));
   Value negative = e.ne(sign, integerLike(e, x, 0, e.i32Type()));
   result = e.select(e.bitAnd(odd, negative), e.neg(result), result);
   Value finiteNegative = e.bitAnd(e.lt(x, c(0)), e.gt(x, c(-INFINITY)));
@@ -388,7 +410,8 @@ Value emitFloatModulo(Emitter &e, Value x, Value y) {
   Value result = copySign(e, e.abs(e.convert(r, e.f32Type())), x);
   // x itself for an infinite divisor; NaN for an infinite dividend or a zero divisor.
   result = e.select(e.bitAnd(e.eq(e.abs(y), c(INFINITY)), e.lt(e.abs(x), c(INFINITY))), x, result);
-  Value undefined = e.bitOr(e.bitOr(e.eq(y, c(0)), e.eq(e.abs(x), c(INFINITY))), e.bitOr(e.ne(x, x), e.ne(y, y)));
+  Value undefined =
+      e.bitOr(e.bitOr(e.eq(y, c(0)), e.eq(e.abs(x), c(INFINITY))), e.bitOr(e.ne(x, x), e.ne(y, y)));
   return e.select(undefined, c(NAN), result);
 }
 

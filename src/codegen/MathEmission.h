@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementary functions on f32 registers, vectors or scalars, as straight code without branches, tables or calls.
-// Errors are within about 2 units in the last place except where stated; infinities, zeros and NaN give what the C
-// library gives. Polynomials and rational functions are minimax fits made for this file.
+// Elementary functions on f32 registers, vectors or scalars, as straight code without branches,
+// tables or calls. Errors are within about 2 units in the last place except where stated;
+// infinities, zeros and NaN give what the C library gives. Polynomials and rational functions are
+// minimax fits made for this file.
 #pragma once
 
 #include "codegen/Emitter.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A linker for the one case that kernels need: one x86-64 ELF object without undefined symbols. It does in memory, in
-// a fraction of a millisecond and for any number of threads at once, what a general linker does through files.
+// A linker for the one case that kernels need: one x86-64 ELF object without undefined symbols. It
+// does in memory, in a fraction of a millisecond and for any number of threads at once, what a
+// general linker does through files.
 #include "codegen/ObjectImage.h"
 
 #include "llvm/BinaryFormat/ELF.h"
@@ -38,7 +39,8 @@ private:
   Status place() {
     for (const object::SectionRef &section : object.sections()) {
       uint64_t flags = object::ELFSectionRef(section).getFlags();
-      if (!(flags & ELF::SHF_ALLOC) || section.getSize() == 0 || object::ELFSectionRef(section).getType() == ELF::SHT_X86_64_UNWIND)
+      if (!(flags & ELF::SHF_ALLOC) || section.getSize() == 0 ||
+          object::ELFSectionRef(section).getType() == ELF::SHT_X86_64_UNWIND)
         continue;
       StringRef name = cantFail(section.getName());
       if (name.starts_with(".eh_frame"))
@@ -69,10 +71,12 @@ private:
       return Status::success();
     for (const object::ELFRelocationRef relocation : relocations.relocations()) {
       auto symbol = relocation.getSymbol();
-      std::optional<uint32_t> value = symbol == object.symbol_end() ? std::nullopt : offsetOf(*symbol);
+      std::optional<uint32_t> value =
+          symbol == object.symbol_end() ? std::nullopt : offsetOf(*symbol);
       if (!value)
         return internalError("a kernel refers to symbol '{}', which it does not have",
-                             symbol == object.symbol_end() ? "" : cantFail(symbol->getName()).str());
+                             symbol == object.symbol_end() ? ""
+                                                           : cantFail(symbol->getName()).str());
       uint64_t place = starts[target->getIndex()] + relocation.getOffset();
       int64_t distance = int64_t(*value) + cantFail(relocation.getAddend()) - int64_t(place);
       switch (relocation.getType()) {
@@ -84,8 +88,9 @@ private:
         support::endian::write64le(&image.code[place], uint64_t(distance));
         break;
       default:
-        return internalError("a kernel has a relocation of kind {}, which depends on the load address",
-                             relocation.getType());
+        return internalError(
+            "a kernel has a relocation of kind {}, which depends on the load address",
+            relocation.getType());
       }
     }
     return Status::success();

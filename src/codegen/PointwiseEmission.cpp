@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns the primitives of an Expression into instructions. Integers narrower than their register are cut back after
-// every operation that can leave their range.
+// Turns the primitives of an Expression into instructions. Integers narrower than their register
+// are cut back after every operation that can leave their range.
 #include "codegen/PointwiseEmission.h"
 
 #include <cmath>
@@ -151,7 +151,9 @@ public:
 
 private:
   unsigned bits() const { return 8 * elementBytes(node.type); }
-  bool isUnsigned() const { return node.type == DVT_U8 || node.type == DVT_U16 || node.type == DVT_U32; }
+  bool isUnsigned() const {
+    return node.type == DVT_U8 || node.type == DVT_U16 || node.type == DVT_U32;
+  }
 
   Value wrap(Value value) {
     Type element = e.registerType(node.type);
@@ -221,11 +223,13 @@ private:
 
 } // namespace
 
-Value emitPrimitive(Emitter &emitter, const ExpressionNode &node, Value a, Value b, Value c, unsigned lanes) {
+Value emitPrimitive(Emitter &emitter, const ExpressionNode &node, Value a, Value b, Value c,
+                    unsigned lanes) {
   return PrimitiveEmission(emitter, node, lanes).emit(a, b, c);
 }
 
-void emitPointwiseOps(Emitter &emitter, llvm::ArrayRef<uint32_t> ops, unsigned lanes, ValueMap &values) {
+void emitPointwiseOps(Emitter &emitter, llvm::ArrayRef<uint32_t> ops, unsigned lanes,
+                      ValueMap &values) {
   Expression expression;
   for (uint32_t index : ops)
     if (Status status = expression.add(emitter.problem, emitter.problem.op(index)); !status)
@@ -235,7 +239,8 @@ void emitPointwiseOps(Emitter &emitter, llvm::ArrayRef<uint32_t> ops, unsigned l
   for (size_t i = 0; i < registers.size(); ++i) {
     const ExpressionNode &node = expression.nodes[i];
     Value known = node.kind == ExpressionKind::Leaf ? values.lookup(node.value) : Value();
-    registers[i] = known ? known : emitPrimitive(emitter, node, of(node.a), of(node.b), of(node.c), lanes);
+    registers[i] =
+        known ? known : emitPrimitive(emitter, node, of(node.a), of(node.b), of(node.c), lanes);
   }
   for (auto [value, id] : expression.nodeOf)
     values[value] = registers[id];

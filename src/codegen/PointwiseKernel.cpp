@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emits fused element-wise ops: a nest of loops over the axes of the space, vectors along the last one. What does not
-// change along inner axes is computed outside their loops, so that a gate for each channel, say, costs no more than the
-// channels. Where the last axis is short, as the inside of a channel block is, all of it is one bundle of vectors and
-// the axis before becomes the innermost loop.
+// Emits fused element-wise ops: a nest of loops over the axes of the space, vectors along the last
+// one. What does not change along inner axes is computed outside their loops, so that a gate for
+// each channel, say, costs no more than the channels. Where the last axis is short, as the inside
+// of a channel block is, all of it is one bundle of vectors and the axis before becomes the
+// innermost loop.
 #include "codegen/Families.h"
 
 #include "codegen/PointwiseEmission.h"
@@ -105,15 +106,16 @@ private:
         if (node.kind == ExpressionKind::Leaf) {
           uint32_t operand = operandOf.at(node.value);
           Value base = space.offset(operand, indices, level + 1);
-          result.values.push_back(alongLast[i] ? space.loadAlongLast(operand, base, e.index(int64_t(part) * lanes), lanes,
-                                                                     bundleMask(part))
-                                               : e.load(space.type(operand), space.pointer(operand), base));
+          result.values.push_back(
+              alongLast[i] ? space.loadAlongLast(operand, base, e.index(int64_t(part) * lanes),
+                                                 lanes, bundleMask(part))
+                           : e.load(space.type(operand), space.pointer(operand), base));
           continue;
         }
         bool vectors = alongLast[i];
-        result.values.push_back(emitPrimitive(e, node, operandRegister(node.a, part, vectors),
-                                              operandRegister(node.b, part, vectors),
-                                              operandRegister(node.c, part, vectors), vectors ? lanes : 0));
+        result.values.push_back(emitPrimitive(
+            e, node, operandRegister(node.a, part, vectors), operandRegister(node.b, part, vectors),
+            operandRegister(node.c, part, vectors), vectors ? lanes : 0));
       }
       registers[i] = std::move(result);
     }
@@ -144,7 +146,8 @@ private:
         Value value = operandRegister(id, part, true);
         if (Value inside = space.padMask(indices, offset, lanes))
           value = e.select(inside, value, e.constant(value.getType(), 0));
-        e.storeVector(space.type(operand), value, space.pointer(operand), e.add(base, offset), bundleMask(part));
+        e.storeVector(space.type(operand), value, space.pointer(operand), e.add(base, offset),
+                      bundleMask(part));
       }
     }
   }
@@ -158,7 +161,9 @@ private:
     e.vectorLoop(from, to, lanes, unroll, [&](Value i, Value mask) {
       llvm::SmallVector<Value> current(expression.nodes.size());
       auto operand = [&](NodeId id) {
-        return id == kNoNode ? Value() : current[id] ? current[id] : e.splat(registers[id].values[0], lanes);
+        return id == kNoNode ? Value()
+               : current[id] ? current[id]
+                             : e.splat(registers[id].values[0], lanes);
       };
       for (size_t id = 0; id < expression.nodes.size(); ++id) {
         if (!needed[id] || !alongLast[id])
@@ -168,13 +173,14 @@ private:
           uint32_t number = operandOf.at(node.value);
           current[id] = space.loadAlongLast(number, bases[number], i, lanes, mask);
         } else {
-          current[id] = emitPrimitive(e, node, operand(node.a), operand(node.b), operand(node.c), lanes);
+          current[id] =
+              emitPrimitive(e, node, operand(node.a), operand(node.b), operand(node.c), lanes);
         }
       }
       for (uint32_t output : phase.outputs) {
         uint32_t number = operandOf.at(output);
-        e.storeVector(space.type(number), operand(expression.nodeOf.at(output)), space.pointer(number),
-                      e.add(bases[number], i), mask);
+        e.storeVector(space.type(number), operand(expression.nodeOf.at(output)),
+                      space.pointer(number), e.add(bases[number], i), mask);
       }
     });
   }
@@ -188,15 +194,16 @@ private:
   uint32_t last = 0;
   bool bundled = false;
   std::vector<bool> needed, alongLast;
-  std::vector<int> levels; ///< the innermost axis along which a node changes, the last one aside where bundled
+  std::vector<int>
+      levels; ///< the innermost axis along which a node changes, the last one aside where bundled
   std::vector<Registers> registers;
   std::vector<Value> indices;
 };
 
 } // namespace
 
-Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
-                           KernelModule &module) {
+Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
+                           const Schedule &schedule, KernelModule &module) {
   auto layout = Layout::parse(schedule.outputLayouts.empty() ? "" : schedule.outputLayouts[0]);
   if (!layout)
     return layout.takeError();
@@ -204,8 +211,11 @@ Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
   if (!phases)
     return phases.takeError();
   for (const PointwisePhase &phase : *phases)
-    module.addPhase([&](Emitter &e) { return SpaceEmission(e, phase.space).taskCount(phase.split); },
-                    [&](Emitter &e, Value begin, Value end) { PointwisePhaseEmitter(e, phase).emit(begin, end); });
+    module.addPhase(
+        [&](Emitter &e) { return SpaceEmission(e, phase.space).taskCount(phase.split); },
+        [&](Emitter &e, Value begin, Value end) {
+          PointwisePhaseEmitter(e, phase).emit(begin, end);
+        });
   return Status::success();
 }
 

@@ -38,7 +38,9 @@ Value SpaceEmission::stride(uint32_t number, uint32_t axis) {
   return product;
 }
 
-dvt_type SpaceEmission::type(uint32_t operand) const { return e.problem.value(space.operands[operand].value).type; }
+dvt_type SpaceEmission::type(uint32_t operand) const {
+  return e.problem.value(space.operands[operand].value).type;
+}
 
 Value SpaceEmission::pointer(uint32_t number) {
   const SpaceOperand &operand = space.operands[number];
@@ -68,7 +70,8 @@ Value SpaceEmission::offset(uint32_t operand, llvm::ArrayRef<Value> indices, uin
   return sum;
 }
 
-Value SpaceEmission::loadAlongLast(uint32_t number, Value base, Value i, unsigned lanes, Value mask) {
+Value SpaceEmission::loadAlongLast(uint32_t number, Value base, Value i, unsigned lanes,
+                                   Value mask) {
   const SpaceOperand &operand = space.operands[number];
   uint32_t last = space.axes.size() - 1;
   if (!operand.present[last])
@@ -106,7 +109,8 @@ Value SpaceEmission::padMask(llvm::ArrayRef<Value> indices, Value inner, unsigne
     return {};
   const SpaceDimension &dimension = space.axes[space.padInner].dimensions[0];
   Value outer = space.padOuter >= 0 ? indices[space.padOuter] : e.index(0);
-  Value remaining = e.sub(e.extentOf(space.shape[dimension.logical]), e.add(e.mul(outer, dimension.block), inner));
+  Value remaining = e.sub(e.extentOf(space.shape[dimension.logical]),
+                          e.add(e.mul(outer, dimension.block), inner));
   return e.tailMask(remaining, lanes);
 }
 

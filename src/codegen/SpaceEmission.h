@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An iteration space in a kernel: extents of axes, pointers and strides of operands, decoding of task numbers. Static
-// extents become constants.
+// An iteration space in a kernel: extents of axes, pointers and strides of operands, decoding of
+// task numbers. Static extents become constants.
 #pragma once
 
 #include <vector>
@@ -23,12 +23,12 @@ public:
   dvt_type type(uint32_t operand) const;
   /// Element offset at the given indices of the axes [0, count).
   Value offset(uint32_t operand, llvm::ArrayRef<Value> indices, uint32_t count);
-  /// `lanes` elements along the last axis from index `i` on; a splat where the operand is not present along it.
-  /// `base` is the offset of the axes before.
+  /// `lanes` elements along the last axis from index `i` on; a splat where the operand is not
+  /// present along it. `base` is the offset of the axes before.
   Value loadAlongLast(uint32_t operand, Value base, Value i, unsigned lanes, Value mask);
 
-  /// Number of tasks, and what a task stands for: indices of the axes before split.axis, and the part [from, to) of
-  /// that axis.
+  /// Number of tasks, and what a task stands for: indices of the axes before split.axis, and the
+  /// part [from, to) of that axis.
   Value taskCount(const TaskSplit &split);
   struct Task {
     std::vector<Value> indices;
@@ -36,7 +36,8 @@ public:
   };
   Task decode(const TaskSplit &split, Value task);
 
-  /// Mask of the lanes from `inner` on that are not padding in block `outer`; null where nothing is padded.
+  /// Mask of the lanes from `inner` on that are not padding in block `outer`; null where nothing is
+  /// padded.
   Value padMask(llvm::ArrayRef<Value> indices, Value inner, unsigned lanes);
 
 private:

@@ -63,14 +63,18 @@ int64_t count(const std::vector<int64_t> &extents) {
   return product;
 }
 
-Memory randomInput(dvt_type type, int64_t elements, const CheckOptions &options, std::mt19937 &random) {
+Memory randomInput(dvt_type type, int64_t elements, const CheckOptions &options,
+                   std::mt19937 &random) {
   Memory memory(bytesOf(type, elements));
   std::uniform_real_distribution<double> reals(options.low, options.high);
-  std::uniform_int_distribution<int64_t> whole(int64_t(std::ceil(options.low)), int64_t(std::floor(options.high)));
-  const float specials[] = {0.f,     -0.f,   1.f,    -1.f,  INFINITY, -INFINITY, NAN, 1e-40f, -1e-40f,
-                            1e30f,   -1e30f, 88.8f,  0.5f,  -0.5f,    1e-10f,    2.f, 3.f,    -88.f};
+  std::uniform_int_distribution<int64_t> whole(int64_t(std::ceil(options.low)),
+                                               int64_t(std::floor(options.high)));
+  const float specials[] = {0.f,   -0.f,   1.f,   -1.f, INFINITY, -INFINITY, NAN, 1e-40f, -1e-40f,
+                            1e30f, -1e30f, 88.8f, 0.5f, -0.5f,    1e-10f,    2.f, 3.f,    -88.f};
   for (int64_t i = 0; i < elements; ++i) {
-    auto put = [&](auto number) { std::memcpy(memory.data() + i * sizeof(number), &number, sizeof(number)); };
+    auto put = [&](auto number) {
+      std::memcpy(memory.data() + i * sizeof(number), &number, sizeof(number));
+    };
     switch (type) {
     case DVT_F32:
       if (!options.values.empty())
@@ -100,7 +104,8 @@ Memory randomInput(dvt_type type, int64_t elements, const CheckOptions &options,
   return memory;
 }
 
-void splitRanges(void *, int64_t total, void (*body)(void *, int64_t, int64_t, uint32_t), void *argument) {
+void splitRanges(void *, int64_t total, void (*body)(void *, int64_t, int64_t, uint32_t),
+                 void *argument) {
   // Last part first: tasks may come in any order.
   for (int64_t part = 2; part >= 0; --part)
     body(argument, total * part / 3, total * (part + 1) / 3, uint32_t(part));
@@ -120,8 +125,9 @@ struct Run {
   }
 
   /// Row-major outputs; empty after a failure.
-  std::vector<Memory> execute(const Provider &provider, const Target &target, const Problem &compiledFor,
-                              const Candidate &candidate, const std::vector<uint8_t> &kernelBytes, bool parallel) {
+  std::vector<Memory> execute(const Provider &provider, const Target &target,
+                              const Problem &compiledFor, const Candidate &candidate,
+                              const std::vector<uint8_t> &kernelBytes, bool parallel) {
     std::vector<Memory> laidOut, outputs;
     std::vector<const void *> constants;
     std::vector<dvt_tensor> inputTensors, outputTensors;
@@ -133,16 +139,18 @@ struct Run {
     }
     for (size_t i = 0; i < outputExtents.size(); ++i) {
       dvt_type type = problem.values[problem.outputs[i]].type;
-      outputs.emplace_back(bytesOf(type, Layout::parse(candidate.outputLayouts[i])->physicalElements(outputExtents[i])));
+      outputs.emplace_back(bytesOf(
+          type, Layout::parse(candidate.outputLayouts[i])->physicalElements(outputExtents[i])));
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       const ProblemValue &value = problem.values[problem.inputs[i]];
       constants.push_back(value.constant ? laidOut[i].data() : nullptr);
-      inputTensors.push_back({laidOut[i].data(), inputExtents[i].data(), nullptr, uint32_t(inputExtents[i].size()),
-                              value.type, DVT_MEMORY_HOST});
+      inputTensors.push_back({laidOut[i].data(), inputExtents[i].data(), nullptr,
+                              uint32_t(inputExtents[i].size()), value.type, DVT_MEMORY_HOST});
     }
     for (size_t i = 0; i < outputs.size(); ++i)
-      outputTensors.push_back({outputs[i].data(), outputExtents[i].data(), nullptr, uint32_t(outputExtents[i].size()),
+      outputTensors.push_back({outputs[i].data(), outputExtents[i].data(), nullptr,
+                               uint32_t(outputExtents[i].size()),
                                problem.values[problem.outputs[i]].type, DVT_MEMORY_HOST});
     dvt_target targetView = target.view();
     ProblemView view(compiledFor);
@@ -157,7 +165,8 @@ struct Run {
     dvt_kernel *kernel = nullptr;
     dvt_error error{};
     const dvt_provider_api &api = provider.functions();
-    if (api.prepare(provider.handle(), &targetView, view, &candidateView, &prepare, &kernel, &error) != DVT_OK) {
+    if (api.prepare(provider.handle(), &targetView, view, &candidateView, &prepare, &kernel,
+                    &error) != DVT_OK) {
       ADD_FAILURE() << candidate.label() << ": prepare: " << error.message;
       return {};
     }
@@ -210,7 +219,8 @@ struct Run {
           std::memcpy(&a, got[i].data() + 4 * j, 4);
           std::memcpy(&b, wanted[i].data() + 4 * j, 4);
           same = a == b || (std::isnan(a) && std::isnan(b)) ||
-                 std::abs(double(a) - double(b)) <= options.absolute + options.relative * std::abs(double(b));
+                 std::abs(double(a) - double(b)) <=
+                     options.absolute + options.relative * std::abs(double(b));
           difference = std::to_string(a) + " instead of " + std::to_string(b);
         } else {
           size_t bytes = bytesOf(type, 1);
@@ -223,8 +233,8 @@ struct Run {
         if (!same && wrong++ == 0)
           first = "element " + std::to_string(j) + " is " + difference;
       }
-      EXPECT_EQ(wrong, 0) << what << candidate.label() << ": output " << i << ": " << first << ", of " << elements
-                          << "\n  " << problem.text();
+      EXPECT_EQ(wrong, 0) << what << candidate.label() << ": output " << i << ": " << first
+                          << ", of " << elements << "\n  " << problem.text();
     }
   }
 };
@@ -245,14 +255,16 @@ Target hostTarget(bool avx512) {
   return target;
 }
 
-void checkTarget(const Problem &problem, const Target &target, const CheckOptions &options, CheckResult &result) {
+void checkTarget(const Problem &problem, const Target &target, const CheckOptions &options,
+                 CheckResult &result) {
   const Provider *native = plugins().find("native"), *reference = plugins().find("reference");
   ASSERT_TRUE(native && reference) << "plug-ins are missing";
   Proposal proposal = native->propose(target, problem);
   for (const Refusal &refusal : proposal.refusals)
     result.refusals.push_back(refusal.reason);
   ASSERT_FALSE(proposal.candidates.empty())
-      << (result.refusals.empty() ? "nothing offered" : result.refusals[0]) << "\n  " << problem.text();
+      << (result.refusals.empty() ? "nothing offered" : result.refusals[0]) << "\n  "
+      << problem.text();
   struct Case {
     Problem specialised;
     SymbolValues symbols;
@@ -262,26 +274,31 @@ void checkTarget(const Problem &problem, const Target &target, const CheckOption
   std::vector<std::unique_ptr<Case>> cases;
   std::mt19937 random(options.seed);
   for (const SymbolValues &symbols : options.bindings) {
-    cases.push_back(std::make_unique<Case>(Case{problem.specialize(symbols), symbols, nullptr, {}}));
+    cases.push_back(
+        std::make_unique<Case>(Case{problem.specialize(symbols), symbols, nullptr, {}}));
     Case &one = *cases.back();
     one.run = std::make_unique<Run>(problem, one.symbols);
     for (size_t i = 0; i < problem.inputs.size(); ++i)
-      one.run->inputs.push_back(
-          randomInput(problem.values[problem.inputs[i]].type, count(one.run->inputExtents[i]), options, random));
+      one.run->inputs.push_back(randomInput(problem.values[problem.inputs[i]].type,
+                                            count(one.run->inputExtents[i]), options, random));
     Proposal truth = reference->propose(target, one.specialised);
-    ASSERT_FALSE(truth.candidates.empty()) << "reference offers nothing for " << one.specialised.text();
-    one.wanted = one.run->execute(*reference, target, one.specialised, truth.candidates[0], {}, false);
+    ASSERT_FALSE(truth.candidates.empty())
+        << "reference offers nothing for " << one.specialised.text();
+    one.wanted =
+        one.run->execute(*reference, target, one.specialised, truth.candidates[0], {}, false);
     ASSERT_FALSE(one.wanted.empty());
   }
   for (const Candidate &candidate : proposal.candidates) {
     result.candidates.push_back(candidate.label());
     auto bytes = native->compile(target, problem, candidate);
-    ASSERT_TRUE(bool(bytes)) << candidate.label() << ": " << bytes.error().message << "\n  " << problem.text();
+    ASSERT_TRUE(bool(bytes)) << candidate.label() << ": " << bytes.error().message << "\n  "
+                             << problem.text();
     for (auto &one : cases)
       for (bool parallel : {false, true}) {
         auto got = one->run->execute(*native, target, problem, candidate, *bytes, parallel);
         std::string what = target.hasFeature("avx512f") ? "avx512 " : "avx2 ";
-        one->run->compare(candidate, got, one->wanted, options, what + (parallel ? "in parts " : ""));
+        one->run->compare(candidate, got, one->wanted, options,
+                          what + (parallel ? "in parts " : ""));
       }
   }
 }

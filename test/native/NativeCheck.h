@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks every candidate of the native provider for a problem: compiles it once, runs it on random inputs (for each
-// binding of the symbols, by one and by several workers), and compares with the reference provider. Memory around
-// outputs and in the padding of blocked layouts is checked, too.
+// Checks every candidate of the native provider for a problem: compiles it once, runs it on random
+// inputs (for each binding of the symbols, by one and by several workers), and compares with the
+// reference provider. Memory around outputs and in the padding of blocked layouts is checked, too.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ namespace dovetail::test {
 
 struct CheckOptions {
   std::vector<SymbolValues> bindings = {{}}; ///< run once for each
-  double low = -3, high = 3;                 ///< of random f32 inputs; integers are the whole numbers in between
-  bool specials = false;                     ///< mix infinities, NaN, zeros and tiny numbers into f32 inputs
+  double low = -3, high = 3; ///< of random f32 inputs; integers are the whole numbers in between
+  bool specials = false;     ///< mix infinities, NaN, zeros and tiny numbers into f32 inputs
   double relative = 2e-6, absolute = 2e-6;
   std::vector<double> values; ///< where given, f32 inputs are drawn from these alone
   unsigned seed = 1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emits attention as scheduled. For a block of queries of one head: for each block of keys, keys are turned, scores
-// summed, scaled and masked, the running maximum and sum of exponentials brought up to date, and the weighted values
-// added to the outputs, which are rescaled when the maximum grows. At the end outputs are divided by the sums.
+// Emits attention as scheduled. For a block of queries of one head: for each block of keys, keys
+// are turned, scores summed, scaled and masked, the running maximum and sum of exponentials brought
+// up to date, and the weighted values added to the outputs, which are rescaled when the maximum
+// grows. At the end outputs are divided by the sums.
 #include "codegen/MathEmission.h"
 #include "codegen/contraction/TileEmission.h"
 #include "codegen/schedule/contraction/Attention.h"
@@ -55,8 +56,10 @@ public:
 
 private:
   Value place(const Attention::Side &side, Value head, Value position) {
-    Value offset = e.add(e.mul(batch, emitProduct(e, side.batch)), e.mul(head, emitProduct(e, side.head)));
-    return e.advance(e.pointerOf(side.value), e.add(offset, e.mul(position, emitProduct(e, side.position))), 4);
+    Value offset =
+        e.add(e.mul(batch, emitProduct(e, side.batch)), e.mul(head, emitProduct(e, side.head)));
+    return e.advance(e.pointerOf(side.value),
+                     e.add(offset, e.mul(position, emitProduct(e, side.position))), 4);
   }
 
   Value scratch(int64_t start) { return e.advance(e.workerScratch(), e.index(start), 4); }
@@ -72,13 +75,15 @@ private:
   }
 
   void turnKeys() {
-    Value channelStride = emitProduct(e, a.key.channel), positionStride = emitProduct(e, a.key.position);
+    Value channelStride = emitProduct(e, a.key.channel),
+          positionStride = emitProduct(e, a.key.position);
     Value vectors = e.mul(panels, int64_t(AttentionPlan::kVectors));
     e.loop(e.index(0), vectors, 1, [&](Value vector) {
       Value first = e.mul(vector, lanes);
       Value panel = e.div(vector, int64_t(AttentionPlan::kVectors));
       Value within = e.mul(e.rem(vector, int64_t(AttentionPlan::kVectors)), lanes);
-      Value to = e.advance(scratch(at.turnedKeys), e.add(e.mul(panel, at.panel * a.size), within), 4);
+      Value to =
+          e.advance(scratch(at.turnedKeys), e.add(e.mul(panel, at.panel * a.size), within), 4);
       auto keyOffset = [&](Value position) {
         // Keys past the end repeat the last one; their scores are masked.
         Value wanted = e.minimum(position, e.sub(keyCount, 1));
@@ -107,7 +112,8 @@ private:
     });
   }
 
-  /// Calls `body` for the first row and each possible number of rows of all register tiles of the block's queries.
+  /// Calls `body` for the first row and each possible number of rows of all register tiles of the
+  /// block's queries.
   void forRows(llvm::function_ref<void(Value first, unsigned rows)> body) {
     e.loop(e.index(0), queryCount, plan.rows, [&](Value first) {
       Value count = e.minimum(e.sub(queryCount, first), int64_t(plan.rows));
@@ -154,7 +160,8 @@ private:
         for (unsigned v = 0; v < AttentionPlan::kVectors; ++v) {
           Value column = e.add(e.mul(panel, at.panel), int64_t(v) * lanes); // within the block
           Value row = e.add(first, int64_t(r));
-          Value score = masked(e.mul(sums[r * AttentionPlan::kVectors + v], e.f32(a.scale)), row, column);
+          Value score =
+              masked(e.mul(sums[r * AttentionPlan::kVectors + v], e.f32(a.scale)), row, column);
           e.storeVector(DVT_F32, score, scratch(at.scores), e.add(e.mul(row, plan.keys), column));
         }
     });
@@ -166,7 +173,8 @@ private:
 
   Value masked(Value score, Value row, Value column) {
     Value minusInfinity = e.constant(e.f32Vector(), -INFINITY);
-    Value within = hasPartialPanels() ? e.tailMask(e.sub(keyCount, column), unsigned(lanes)) : Value();
+    Value within =
+        hasPartialPanels() ? e.tailMask(e.sub(keyCount, column), unsigned(lanes)) : Value();
     Value queryNumber = e.add(firstQuery, row), keyNumber = e.add(firstKey, column);
     if (a.mask) {
       dvt_type type = e.problem.value(*a.mask).type;
@@ -179,7 +187,8 @@ private:
       score = type == DVT_BOOL ? e.select(mask, score, minusInfinity) : e.add(score, mask);
     }
     if (a.causal)
-      within = e.bitAnd(within, e.tailMask(e.sub(e.add(queryNumber, 1), keyNumber), unsigned(lanes)));
+      within =
+          e.bitAnd(within, e.tailMask(e.sub(e.add(queryNumber, 1), keyNumber), unsigned(lanes)));
     return within ? e.select(within, score, minusInfinity) : score;
   }
 
@@ -220,7 +229,8 @@ private:
     e.ifTrue(e.gt(firstKey, e.index(0)), [&] {
       Value outputs = e.advance(scratch(at.outputs), e.mul(row, at.outputPitch), 4);
       e.loop(e.index(0), e.index(at.outputPitch), lanes, [&](Value i) {
-        e.storeVector(DVT_F32, e.mul(e.loadVector(DVT_F32, outputs, i, unsigned(lanes)), shrink), outputs, i);
+        e.storeVector(DVT_F32, e.mul(e.loadVector(DVT_F32, outputs, i, unsigned(lanes)), shrink),
+                      outputs, i);
       });
     });
   }
@@ -250,19 +260,22 @@ private:
       operands.left = e.advance(scratch(at.scores), e.mul(first, plan.keys), 4);
       operands.right = e.advance(val, e.add(e.mul(firstKey, stride), column), 4);
       operands.rightMasks = masks;
-      Value outputs = e.advance(scratch(at.outputs), e.add(e.mul(first, at.outputPitch), column), 4);
+      Value outputs =
+          e.advance(scratch(at.outputs), e.add(e.mul(first, at.outputPitch), column), 4);
       Values sums;
       for (unsigned r = 0; r < rows; ++r) {
         operands.rowOffsets.push_back(e.index(int64_t(r) * plan.keys));
         for (unsigned v = 0; v < vectors; ++v)
-          sums.push_back(e.loadVector(DVT_F32, outputs, e.index(r * at.outputPitch + v * lanes), unsigned(lanes)));
+          sums.push_back(e.loadVector(DVT_F32, outputs, e.index(r * at.outputPitch + v * lanes),
+                                      unsigned(lanes)));
       }
       TileNest nest;
       nest.loops = {{keyCount, e.index(1), stride}};
       sums = emitTile(e, vectors, operands, nest, sums);
       for (unsigned r = 0; r < rows; ++r)
         for (unsigned v = 0; v < vectors; ++v)
-          e.storeVector(DVT_F32, sums[r * vectors + v], outputs, e.index(r * at.outputPitch + v * lanes));
+          e.storeVector(DVT_F32, sums[r * vectors + v], outputs,
+                        e.index(r * at.outputPitch + v * lanes));
     });
   }
 
@@ -272,11 +285,13 @@ private:
       Value sum = e.load(DVT_F32, scratch(at.sums), row);
       // A query for which every key is masked attends to nothing.
       Value factor = e.select(e.eq(sum, e.f32(0)), e.f32(0), e.fdiv(e.f32(1), sum));
-      e.vectorLoop(e.index(0), e.index(a.valueSize), unsigned(lanes), 1, [&](Value column, Value mask) {
-        Value vector = e.loadVector(DVT_F32, scratch(at.outputs), e.add(e.mul(row, at.outputPitch), column),
-                                    unsigned(lanes));
-        e.storeVector(DVT_F32, e.mul(vector, factor), result, e.add(e.mul(row, stride), column), mask);
-      });
+      e.vectorLoop(
+          e.index(0), e.index(a.valueSize), unsigned(lanes), 1, [&](Value column, Value mask) {
+            Value vector = e.loadVector(DVT_F32, scratch(at.outputs),
+                                        e.add(e.mul(row, at.outputPitch), column), unsigned(lanes));
+            e.storeVector(DVT_F32, e.mul(vector, factor), result, e.add(e.mul(row, stride), column),
+                          mask);
+          });
     });
   }
 
@@ -299,8 +314,9 @@ Status emitAttentionKernel(const ProblemReader &problem, const Machine &, const 
     return internalError("schedule {} does not fit its problem", schedule.algorithm);
   const Attention &a = **found;
   AttentionPlan plan = AttentionPlan::read(schedule);
-  module.addPhase([&](Emitter &e) { return AttentionEmitter(e, a, plan).taskCount(); },
-                  [&](Emitter &e, Value begin, Value end) { AttentionEmitter(e, a, plan).tasks(begin, end); });
+  module.addPhase(
+      [&](Emitter &e) { return AttentionEmitter(e, a, plan).taskCount(); },
+      [&](Emitter &e, Value begin, Value end) { AttentionEmitter(e, a, plan).tasks(begin, end); });
   return Status::success();
 }
 

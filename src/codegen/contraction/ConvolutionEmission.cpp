@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emits convolutions as scheduled. A task computes a chunk of output pixels for some panels of output channels; where
-// windows leave the image, or the image's layout does not suit, it copies the chunk's part of the image into a patch
-// first.
+// Emits convolutions as scheduled. A task computes a chunk of output pixels for some panels of
+// output channels; where windows leave the image, or the image's layout does not suit, it copies
+// the chunk's part of the image into a patch first.
 #include "codegen/contraction/DepthwiseEmission.h"
 #include "codegen/contraction/PatchEmission.h"
 #include "codegen/contraction/TileEmission.h"
@@ -14,7 +14,8 @@ namespace {
 
 class ConvolutionEmitter {
 public:
-  ConvolutionEmitter(Emitter &e, const Convolution &conv, const ConvolutionPlan &plan, const Schedule &schedule)
+  ConvolutionEmitter(Emitter &e, const Convolution &conv, const ConvolutionPlan &plan,
+                     const Schedule &schedule)
       : e(e), conv(conv), plan(plan), sizes(conv, plan, e.machine), schedule(schedule) {
     Value rows = e.extentOf(conv.outRows), columns = e.extentOf(conv.outColumns);
     outRows = plan.flat ? e.index(1) : rows;
@@ -27,7 +28,8 @@ public:
   }
 
   Value taskCount() {
-    return e.mul(e.mul(e.mul(e.extentOf(conv.batch), conv.groups), e.mul(rowChunks, columnChunks)), parts);
+    return e.mul(e.mul(e.mul(e.extentOf(conv.batch), conv.groups), e.mul(rowChunks, columnChunks)),
+                 parts);
   }
 
   void tasks(Value begin, Value end) {
@@ -45,7 +47,8 @@ public:
       firstColumn = e.mul(columnChunk, plan.chunkColumns);
       endColumn = e.minimum(e.add(firstColumn, plan.chunkColumns), columnPositions);
       if (!plan.direct)
-        PatchEmission(e, conv, plan, sizes).copy({image, group, firstRow, endRow, firstColumn, endColumn});
+        PatchEmission(e, conv, plan, sizes)
+            .copy({image, group, firstRow, endRow, firstColumn, endColumn});
       panels(part);
     });
   }
@@ -57,7 +60,8 @@ private:
     Value from = e.mul(part, plan.panelsPerTask);
     Value to = e.minimum(e.add(from, plan.panelsPerTask), sizes.panels);
     int64_t whole = sizes.vectors / plan.tile.vectors;
-    e.loop(from, e.minimum(to, whole), 1, [&](Value panel) { this->panel(panel, plan.tile.vectors); });
+    e.loop(from, e.minimum(to, whole), 1,
+           [&](Value panel) { this->panel(panel, plan.tile.vectors); });
     if (lastVectors())
       e.ifTrue(e.gt(to, e.index(whole)), [&] { panel(e.index(whole), lastVectors()); });
   }
@@ -67,7 +71,8 @@ private:
     Value channel = e.mul(panel, width);
     Value weights = e.add(e.mul(group, sizes.groupElements), e.mul(panel, sizes.depth * width));
     Value right = e.advance(e.pointerOf(conv.weight), weights, 4);
-    std::vector<Convolution::Window::Phase> rowPhases = conv.rows.phases(), columnPhases = conv.columns.phases();
+    std::vector<Convolution::Window::Phase> rowPhases = conv.rows.phases(),
+                                            columnPhases = conv.columns.phases();
     int64_t steps = 0; // of the reductions of the phases before
     for (rowPhase = 0; rowPhase < int64_t(rowPhases.size()); ++rowPhase)
       for (columnPhase = 0; columnPhase < int64_t(columnPhases.size()); ++columnPhase) {
@@ -104,7 +109,8 @@ private:
     choose(count, wanted, body);
   }
 
-  void choose(Value count, llvm::ArrayRef<unsigned> wanted, llvm::function_ref<void(unsigned)> body) {
+  void choose(Value count, llvm::ArrayRef<unsigned> wanted,
+              llvm::function_ref<void(unsigned)> body) {
     if (wanted.size() == 1)
       return body(wanted[0]);
     e.ifElse(
@@ -150,12 +156,12 @@ private:
     switch (plan.in) {
     case ImageLayout::Blocked: {
       int64_t block = sizes.lanes, stored = (channels + block - 1) / block * block;
-      return {at(stored, e.mul(area, conv.inPerGroup)), e.mul(columns, block), e.index(block), e.mul(area, block),
-              e.index(1)};
+      return {at(stored, e.mul(area, conv.inPerGroup)), e.mul(columns, block), e.index(block),
+              e.mul(area, block), e.index(1)};
     }
     case ImageLayout::ChannelsLast:
-      return {at(channels, e.index(conv.inPerGroup)), e.mul(columns, channels), e.index(channels), e.index(0),
-              e.index(1)};
+      return {at(channels, e.index(conv.inPerGroup)), e.mul(columns, channels), e.index(channels),
+              e.index(0), e.index(1)};
     case ImageLayout::Plain:
       return {at(channels, e.mul(area, conv.inPerGroup)), columns, e.index(1), e.index(0), area};
     }
@@ -172,9 +178,11 @@ private:
     int64_t columnShift = x.count ? x.in - (plan.direct ? 0 : conv.columns.firstInput()) : 0;
     int64_t rowStep = conv.rows.inStep(), columnStep = conv.columns.inStep();
     TileOperands operands;
-    operands.left = e.advance(l.pointer,
-                              e.add(e.mul(e.add(e.mul(pixelRow, rowStep), rowShift), l.row),
-                                    e.mul(e.add(e.mul(pixelColumn, columnStep), columnShift), l.pixel)), 4);
+    operands.left =
+        e.advance(l.pointer,
+                  e.add(e.mul(e.add(e.mul(pixelRow, rowStep), rowShift), l.row),
+                        e.mul(e.add(e.mul(pixelColumn, columnStep), columnShift), l.pixel)),
+                  4);
     operands.right = right;
     for (unsigned r = 0; r < rows; ++r) {
       int64_t width = plan.tileRows > 1 ? conv.outColumns.value : int64_t(rows);
@@ -189,13 +197,15 @@ private:
       nest.leftOffset = e.mul(l.block, firstBlock);
       nest.rightOffset = e.index(firstBlock * window * sizes.channelBlock * width);
       nest.loops.push_back({e.index(blocks), l.block, e.index(blockElements)});
-      nest.loops.push_back({e.index(y.count), e.mul(l.row, y.inStride), e.index(x.count * channels * width)});
+      nest.loops.push_back(
+          {e.index(y.count), e.mul(l.row, y.inStride), e.index(x.count * channels * width)});
       bool joined = x.inStride == 1 && Emitter::constantIndex(l.pixel) == channels &&
                     Emitter::constantIndex(l.channel) == 1;
       if (joined) {
         nest.loops.push_back({e.index(x.count * channels), l.channel, e.index(width)});
       } else {
-        nest.loops.push_back({e.index(x.count), e.mul(l.pixel, x.inStride), e.index(channels * width)});
+        nest.loops.push_back(
+            {e.index(x.count), e.mul(l.pixel, x.inStride), e.index(channels * width)});
         nest.loops.push_back({e.index(channels), l.channel, e.index(width)});
       }
       return nest;
@@ -231,11 +241,14 @@ private:
           square.push_back(r < rows ? sums[r * vectors + v] : e.constant(e.f32Vector(), 0));
         square = e.transpose(square);
         for (int64_t channel = 0; channel < lanes; ++channel)
-          e.storeVector(DVT_F32, square[size_t(channel)], buffer, e.index((v * lanes + channel) * pitch + first));
+          e.storeVector(DVT_F32, square[size_t(channel)], buffer,
+                        e.index((v * lanes + channel) * pitch + first));
       }
   }
 
-  int64_t turnedPitch() const { return (plan.tile.rows + sizes.lanes - 1) / sizes.lanes * sizes.lanes; }
+  int64_t turnedPitch() const {
+    return (plan.tile.rows + sizes.lanes - 1) / sizes.lanes * sizes.lanes;
+  }
 
   void finish(Value row, Value column, Value count, Value channel, unsigned vectors) {
     auto emit = [&](Value count) {
@@ -245,12 +258,15 @@ private:
     if (!conv.transposed)
       return emit(count);
     // The last positions of later phases may lie past the output.
-    Value left = e.ceilDiv(e.maximum(e.sub(outColumns, outColumn(column)), 0), conv.columns.outStep());
+    Value left =
+        e.ceilDiv(e.maximum(e.sub(outColumns, outColumn(column)), 0), conv.columns.outStep());
     e.ifTrue(e.lt(outRow(row), outRows), [&] { emit(e.minimum(count, left)); });
   }
 
   Value outRow(Value position) { return e.add(e.mul(position, conv.rows.outStep()), rowPhase); }
-  Value outColumn(Value position) { return e.add(e.mul(position, conv.columns.outStep()), columnPhase); }
+  Value outColumn(Value position) {
+    return e.add(e.mul(position, conv.columns.outStep()), columnPhase);
+  }
 
   Values index(Value row, Value column, Value channel) {
     Values index(conv.fusion.extents.size());
@@ -271,9 +287,10 @@ private:
     e.loop(e.index(0), count, 1, [&](Value r) {
       Values sums;
       for (unsigned v = 0; v < vectors; ++v)
-        sums.push_back(e.loadVector(DVT_F32, buffer,
-                                    e.add(e.mul(r, int64_t(vectors) * sizes.lanes), int64_t(v) * sizes.lanes),
-                                    sizes.lanes));
+        sums.push_back(
+            e.loadVector(DVT_F32, buffer,
+                         e.add(e.mul(r, int64_t(vectors) * sizes.lanes), int64_t(v) * sizes.lanes),
+                         sizes.lanes));
       Value atRow = row, atColumn = e.add(column, r);
       if (plan.tileRows > 1) {
         atRow = e.add(row, e.div(r, outColumns));
@@ -298,7 +315,8 @@ private:
     finishLayouts.columnStep = conv.columns.outStep();
     TileFinish finish(e, conv.fusion, std::move(finishLayouts));
     Value buffer = tileBuffer();
-    Value channels = e.minimum(e.sub(e.index(conv.outPerGroup), channel), int64_t(vectors) * sizes.lanes);
+    Value channels =
+        e.minimum(e.sub(e.index(conv.outPerGroup), channel), int64_t(vectors) * sizes.lanes);
     unsigned pieces = unsigned(turnedPitch() / sizes.lanes);
     Values masks;
     for (unsigned piece = 0; piece < pieces; ++piece)
@@ -307,12 +325,15 @@ private:
       Values sums;
       for (unsigned piece = 0; piece < pieces; ++piece)
         sums.push_back(e.loadVector(DVT_F32, buffer,
-                                    e.add(e.mul(c, turnedPitch()), int64_t(piece) * sizes.lanes), sizes.lanes));
+                                    e.add(e.mul(c, turnedPitch()), int64_t(piece) * sizes.lanes),
+                                    sizes.lanes));
       finish.emit(index(row, column, e.add(channel, c)), sums, masks);
     });
   }
 
-  TileFinish::Layouts layouts(int column) const { return convolutionFinish(e, conv, schedule, column); }
+  TileFinish::Layouts layouts(int column) const {
+    return convolutionFinish(e, conv, schedule, column);
+  }
 
   Emitter &e;
   const Convolution &conv;
@@ -328,7 +349,8 @@ private:
 
 } // namespace
 
-TileFinish::Layouts convolutionFinish(Emitter &e, const Convolution &conv, const Schedule &schedule, int column) {
+TileFinish::Layouts convolutionFinish(Emitter &e, const Convolution &conv, const Schedule &schedule,
+                                      int column) {
   TileFinish::Layouts layouts;
   layouts.leaves = *conv.fusion.leafAccesses(e.problem, schedule.inputLayouts);
   for (uint32_t i = 0; i < e.problem.problem().output_count; ++i)
@@ -344,17 +366,18 @@ TileFinish::Layouts convolutionFinish(Emitter &e, const Convolution &conv, const
   return layouts;
 }
 
-Status emitConvolutionKernel(const ProblemReader &problem, const Machine &, const Schedule &schedule,
-                             KernelModule &module) {
+Status emitConvolutionKernel(const ProblemReader &problem, const Machine &,
+                             const Schedule &schedule, KernelModule &module) {
   auto found = Convolution::find(problem);
   if (!found || !*found)
     return internalError("schedule {} does not fit its problem", schedule.algorithm);
   const Convolution &conv = **found;
   ConvolutionPlan plan = ConvolutionPlan::read(schedule);
-  module.addPhase([&](Emitter &e) { return ConvolutionEmitter(e, conv, plan, schedule).taskCount(); },
-                  [&](Emitter &e, Value begin, Value end) {
-                    ConvolutionEmitter(e, conv, plan, schedule).tasks(begin, end);
-                  });
+  module.addPhase(
+      [&](Emitter &e) { return ConvolutionEmitter(e, conv, plan, schedule).taskCount(); },
+      [&](Emitter &e, Value begin, Value end) {
+        ConvolutionEmitter(e, conv, plan, schedule).tasks(begin, end);
+      });
   return Status::success();
 }
 

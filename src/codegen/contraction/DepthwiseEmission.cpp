@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emits depthwise convolutions with channels along vectors, in blocked and channels-last images. A task is some output
-// rows of a block of channels. Window rows outside the image are left out by the bounds of their loop; window columns
-// outside it by emitting the tiles at both ends of a row on their own, or, where extents are not known, by bounds again,
-// one column at a time.
+// Emits depthwise convolutions with channels along vectors, in blocked and channels-last images. A
+// task is some output rows of a block of channels. Window rows outside the image are left out by
+// the bounds of their loop; window columns outside it by emitting the tiles at both ends of a row
+// on their own, or, where extents are not known, by bounds again, one column at a time.
 #include "codegen/contraction/DepthwiseEmission.h"
 #include "codegen/contraction/TileEmission.h"
 
@@ -14,7 +14,8 @@ namespace {
 
 class DepthwiseEmitter {
 public:
-  DepthwiseEmitter(Emitter &e, const Convolution &conv, const DepthwisePlan &plan, const Schedule &schedule)
+  DepthwiseEmitter(Emitter &e, const Convolution &conv, const DepthwisePlan &plan,
+                   const Schedule &schedule)
       : e(e), conv(conv), plan(plan), lanes(e.lanes()),
         finish(e, conv.fusion, convolutionFinish(e, conv, schedule, 1)) {
     outRows = e.extentOf(conv.outRows);
@@ -36,7 +37,8 @@ public:
       task = e.div(task, chunks);
       block = e.rem(task, blocks);
       image = e.div(task, blocks);
-      mask = conv.groups % lanes ? e.tailMask(e.sub(e.index(conv.groups), e.mul(block, lanes))) : Value();
+      mask = conv.groups % lanes ? e.tailMask(e.sub(e.index(conv.groups), e.mul(block, lanes)))
+                                 : Value();
       Value area = e.mul(inRows, inColumns);
       Value offset = isBlocked ? e.mul(e.add(e.mul(image, blocks), block), e.mul(area, lanes))
                                : e.add(e.mul(image, e.mul(area, conv.groups)), e.mul(block, lanes));
@@ -44,7 +46,8 @@ public:
       int64_t window = conv.rows.size * conv.columns.size;
       weights = e.advance(e.pointerOf(conv.weight), e.mul(block, window * lanes), 4);
       Value first = e.mul(chunk, plan.chunkRows);
-      e.loop(first, e.minimum(e.add(first, plan.chunkRows), outRows), 1, [&](Value row) { this->row(row); });
+      e.loop(first, e.minimum(e.add(first, plan.chunkRows), outRows), 1,
+             [&](Value row) { this->row(row); });
     });
   }
 
@@ -98,7 +101,8 @@ private:
     Value first = e.minimum(e.index(firstInner), outColumns);
     Value room = e.add(inColumns, x.padBegin - x.reach());
     Value end = e.add(e.div(e.maximum(room, 0), x.stride), 1);
-    end = e.maximum(e.minimum(e.select(e.lt(room, e.index(0)), e.index(0), end), outColumns), first);
+    end =
+        e.maximum(e.minimum(e.select(e.lt(room, e.index(0)), e.index(0), end), outColumns), first);
     Value tiles = e.div(e.sub(end, first), plan.tile);
     Value endTiles = e.add(first, e.mul(tiles, plan.tile));
     auto single = [&](Value column) { oneColumn(row, range, column); };
@@ -118,8 +122,8 @@ private:
     return e.loadVector(DVT_F32, source, offset, unsigned(lanes), isBlocked ? Value() : mask);
   }
 
-  /// `width` columns from `column` on. Where the column is a constant, places outside the image are left out; otherwise
-  /// all are inside.
+  /// `width` columns from `column` on. Where the column is a constant, places outside the image are
+  /// left out; otherwise all are inside.
   void tile(Value row, WindowRange range, Value column, int64_t width) {
     const Convolution::Window &x = conv.columns;
     auto known = Emitter::constantIndex(column), knownIn = Emitter::constantIndex(inColumns);
@@ -130,8 +134,8 @@ private:
       Value line = e.add(lineOf(row, windowRow), e.mul(start, pixel));
       Values taps;
       for (int64_t tap = 0; tap < x.size; ++tap)
-        taps.push_back(e.loadVector(DVT_F32, weights,
-                                    e.mul(e.add(e.mul(windowRow, x.size), tap), lanes), unsigned(lanes)));
+        taps.push_back(e.loadVector(
+            DVT_F32, weights, e.mul(e.add(e.mul(windowRow, x.size), tap), lanes), unsigned(lanes)));
       for (int64_t reach = 0; reach < (width - 1) * x.stride + x.reach(); ++reach) {
         if (known && knownIn) {
           int64_t imageColumn = *known * x.stride - x.padBegin + reach;
@@ -162,8 +166,8 @@ private:
     sums = e.loop(range.from, range.to, 1, sums, [&](Value windowRow, ValueRange outer) {
       Value line = lineOf(row, windowRow);
       return e.loop(across.from, across.to, 1, Values(outer), [&](Value tap, ValueRange carried) {
-        Value weight = e.loadVector(DVT_F32, weights, e.mul(e.add(e.mul(windowRow, x.size), tap), lanes),
-                                    unsigned(lanes));
+        Value weight = e.loadVector(
+            DVT_F32, weights, e.mul(e.add(e.mul(windowRow, x.size), tap), lanes), unsigned(lanes));
         Value vector = loadPixel(line, e.add(start, e.mul(tap, x.dilation)));
         return Values{e.fma(vector, weight, carried[0])};
       });

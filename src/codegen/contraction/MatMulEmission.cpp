@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emits matrix products as scheduled: where the right side is packed at every run, a phase that does so, then a phase
-// whose tasks each compute a block of rows of one panel of columns.
+// Emits matrix products as scheduled: where the right side is packed at every run, a phase that
+// does so, then a phase whose tasks each compute a block of rows of one panel of columns.
 #include "codegen/contraction/TileEmission.h"
 
 #include "codegen/Families.h"
@@ -101,16 +101,19 @@ private:
         if (m.right.row.is(1))
           vector = e.loadVector(DVT_F32, right, at, lanes, masks[v]);
         else
-          vector = e.gather(DVT_F32, right, e.add(e.mul(e.iota(lanes, e.i64Type()), columnStride), at),
-                            masks[v] ? masks[v] : e.tailMask(e.index(lanes)));
-        e.storeVector(DVT_F32, vector, e.workspace(), e.add(to, e.add(e.mul(k, width), int64_t(v) * lanes)));
+          vector =
+              e.gather(DVT_F32, right, e.add(e.mul(e.iota(lanes, e.i64Type()), columnStride), at),
+                       masks[v] ? masks[v] : e.tailMask(e.index(lanes)));
+        e.storeVector(DVT_F32, vector, e.workspace(),
+                      e.add(to, e.add(e.mul(k, width), int64_t(v) * lanes)));
       }
     });
   }
 
   /// The right side lies transposed: squares of lanes x lanes are turned in registers.
   void packColumns(Value from, Value column, Value to) {
-    Value right = e.advance(e.pointerOf(m.right.value), from, 4), columnStride = emitProduct(e, m.right.row);
+    Value right = e.advance(e.pointerOf(m.right.value), from, 4),
+          columnStride = emitProduct(e, m.right.row);
     e.loop(e.index(0), e.index(plan.tile.vectors), 1, [&](Value v) {
       Value first = e.add(column, e.mul(v, lanes));
       e.vectorLoop(e.index(0), depth, lanes, 1, [&](Value k, Value mask) {
@@ -155,7 +158,8 @@ private:
       break;
     }
     case MatMulPlan::Right::Direct:
-      operands.right = e.advance(e.pointerOf(m.right.value), e.add(sideOffset(m.right, index), column), 4);
+      operands.right =
+          e.advance(e.pointerOf(m.right.value), e.add(sideOffset(m.right, index), column), 4);
       operands.rightMasks = masks;
       rightStride = emitProduct(e, m.right.depth);
       break;
@@ -181,7 +185,8 @@ private:
         Values sums;
         for (unsigned v = 0; v < vectors; ++v)
           sums.push_back(e.loadVector(DVT_F32, e.workerScratch(),
-                                      e.add(e.mul(r, int64_t(vectors) * lanes), int64_t(v) * lanes), lanes));
+                                      e.add(e.mul(r, int64_t(vectors) * lanes), int64_t(v) * lanes),
+                                      lanes));
         finish.emit(outputIndex(index, e.add(first, r), column), sums, masks);
       });
     });
@@ -223,7 +228,9 @@ private:
 
   bool rowsCollapse() const {
     unsigned first = m.rowDimensions.front(), last = m.rowDimensions.back();
-    auto collapses = [&](const Access &access) { return access.collapses(first, last, m.fusion.extents); };
+    auto collapses = [&](const Access &access) {
+      return access.collapses(first, last, m.fusion.extents);
+    };
     return llvm::all_of(m.leaves, collapses) && (!m.addend || collapses(m.addend->access));
   }
 
@@ -275,9 +282,13 @@ Status emitMatMulKernel(const ProblemReader &problem, const Machine &, const Sch
   MatMulPlan plan = MatMulPlan::read(schedule);
   if (plan.right == MatMulPlan::Right::PackedOnRun)
     module.addPhase([&](Emitter &e) { return MatMulEmitter(e, m, plan).packCount(); },
-                    [&](Emitter &e, Value begin, Value end) { MatMulEmitter(e, m, plan).packTasks(begin, end); });
+                    [&](Emitter &e, Value begin, Value end) {
+                      MatMulEmitter(e, m, plan).packTasks(begin, end);
+                    });
   module.addPhase([&](Emitter &e) { return MatMulEmitter(e, m, plan).taskCount(); },
-                  [&](Emitter &e, Value begin, Value end) { MatMulEmitter(e, m, plan).computeTasks(begin, end); });
+                  [&](Emitter &e, Value begin, Value end) {
+                    MatMulEmitter(e, m, plan).computeTasks(begin, end);
+                  });
   return Status::success();
 }
 

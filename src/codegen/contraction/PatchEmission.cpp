@@ -8,9 +8,11 @@ namespace dovetail::codegen {
 void PatchEmission::copy(const Chunk &chunk) {
   const Convolution::Window &y = conv.rows, &x = conv.columns;
   auto reach = [&](Value first, Value end, const Convolution::Window &window) {
-    return e.add(e.mul(e.sub(e.sub(end, first), 1), window.inStep()), window.lastInput() - window.firstInput() + 1);
+    return e.add(e.mul(e.sub(e.sub(end, first), 1), window.inStep()),
+                 window.lastInput() - window.firstInput() + 1);
   };
-  Value rows = reach(chunk.firstRow, chunk.endRow, y), columns = reach(chunk.firstColumn, chunk.endColumn, x);
+  Value rows = reach(chunk.firstRow, chunk.endRow, y),
+        columns = reach(chunk.firstColumn, chunk.endColumn, x);
   Value top = e.add(e.mul(chunk.firstRow, y.inStep()), y.firstInput());
   Value shift = e.add(e.mul(chunk.firstColumn, x.inStep()), x.firstInput());
   Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
@@ -23,7 +25,8 @@ void PatchEmission::copy(const Chunk &chunk) {
       row.block = block;
       row.imageRow = e.add(top, patchRow);
       row.shift = shift;
-      Value place = e.add(e.mul(block, sizes.patchBlock), e.mul(patchRow, sizes.patchColumns * sizes.pitch));
+      Value place =
+          e.add(e.mul(block, sizes.patchBlock), e.mul(patchRow, sizes.patchColumns * sizes.pitch));
       row.destination = e.advance(e.workerScratch(), place, 4);
       if (!y.padBegin && !y.padEnd && !y.transposed) {
         row.from = from;
@@ -46,7 +49,8 @@ void PatchEmission::clear(Value from, Value to, Value destination) {
     return;
   Value zero = e.constant(e.f32Vector(), 0);
   if (sizes.pitch == sizes.lanes)
-    e.loop(from, to, 1, [&](Value p) { e.storeVector(DVT_F32, zero, destination, e.mul(p, sizes.pitch)); });
+    e.loop(from, to, 1,
+           [&](Value p) { e.storeVector(DVT_F32, zero, destination, e.mul(p, sizes.pitch)); });
   else
     e.vectorLoop(e.mul(from, sizes.pitch), e.mul(to, sizes.pitch), sizes.lanes, 1,
                  [&](Value i, Value mask) { e.storeVector(DVT_F32, zero, destination, i, mask); });
@@ -82,9 +86,9 @@ void PatchEmission::copyChannelsLast(const Chunk &chunk, const Row &row) {
   Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
   Value line = e.add(e.mul(chunk.image, inRows), row.imageRow);
   Value first = e.add(e.mul(chunk.group, conv.inPerGroup), e.mul(row.block, sizes.channelBlock));
-  Value source = e.advance(
-      e.pointerOf(conv.input),
-      e.add(e.mul(e.add(e.mul(line, inColumns), row.shift), channels), first), 4);
+  Value source =
+      e.advance(e.pointerOf(conv.input),
+                e.add(e.mul(e.add(e.mul(line, inColumns), row.shift), channels), first), 4);
   Value mask;
   if (sizes.pitch < sizes.lanes)
     mask = e.tailMask(e.index(sizes.pitch));
@@ -102,9 +106,11 @@ void PatchEmission::copyPlainSquares(const Chunk &chunk, const Row &row) {
   int64_t channels = conv.groups * conv.inPerGroup, lanes = sizes.lanes;
   Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
   Value area = e.mul(inRows, inColumns);
-  Value base = e.advance(e.pointerOf(conv.input),
-                         e.add(e.mul(e.add(e.mul(chunk.image, channels), e.mul(chunk.group, conv.inPerGroup)), area),
-                               e.add(e.mul(row.imageRow, inColumns), row.shift)), 4);
+  Value base = e.advance(
+      e.pointerOf(conv.input),
+      e.add(e.mul(e.add(e.mul(chunk.image, channels), e.mul(chunk.group, conv.inPerGroup)), area),
+            e.add(e.mul(row.imageRow, inColumns), row.shift)),
+      4);
   Value first = e.mul(row.block, lanes);
   Values lines;
   for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -116,7 +122,8 @@ void PatchEmission::copyPlainSquares(const Chunk &chunk, const Row &row) {
   e.vectorLoop(row.from, row.to, unsigned(lanes), 1, [&](Value p, Value mask) {
     Values square;
     for (int64_t lane = 0; lane < lanes; ++lane)
-      square.push_back(e.loadVector(DVT_F32, base, e.add(lines[size_t(lane)], p), unsigned(lanes), mask));
+      square.push_back(
+          e.loadVector(DVT_F32, base, e.add(lines[size_t(lane)], p), unsigned(lanes), mask));
     square = e.transpose(square);
     for (int64_t lane = 0; lane < lanes; ++lane)
       e.storeVector(DVT_F32, square[size_t(lane)], row.destination, e.mul(e.add(p, lane), lanes));
@@ -127,11 +134,13 @@ void PatchEmission::copyPlainFew(const Chunk &chunk, const Row &row) {
   int64_t channels = conv.groups * conv.inPerGroup;
   Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
   e.loop(e.index(0), e.index(conv.inPerGroup), 1, [&](Value channel) {
-    Value plane = e.add(e.mul(chunk.image, channels), e.add(e.mul(chunk.group, conv.inPerGroup), channel));
+    Value plane =
+        e.add(e.mul(chunk.image, channels), e.add(e.mul(chunk.group, conv.inPerGroup), channel));
     Value line = e.add(e.mul(plane, inRows), row.imageRow);
     Value source = e.advance(e.pointerOf(conv.input), e.add(e.mul(line, inColumns), row.shift), 4);
     e.loop(row.from, row.to, 1, [&](Value p) {
-      e.store(DVT_F32, e.load(DVT_F32, source, p), row.destination, e.add(e.mul(p, sizes.pitch), channel));
+      e.store(DVT_F32, e.load(DVT_F32, source, p), row.destination,
+              e.add(e.mul(p, sizes.pitch), channel));
     });
   });
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies the part of an image that a convolution task reads into the worker's scratch memory, with zeros where windows
-// leave the image: block of channels, row, column, channel of the block. All layouts of the image end in this one form.
+// Copies the part of an image that a convolution task reads into the worker's scratch memory, with
+// zeros where windows leave the image: block of channels, row, column, channel of the block. All
+// layouts of the image end in this one form.
 #pragma once
 
 #include "codegen/Emitter.h"
@@ -11,7 +12,8 @@ namespace dovetail::codegen {
 
 class PatchEmission {
 public:
-  PatchEmission(Emitter &e, const Convolution &conv, const ConvolutionPlan &plan, const ConvolutionSizes &sizes)
+  PatchEmission(Emitter &e, const Convolution &conv, const ConvolutionPlan &plan,
+                const ConvolutionSizes &sizes)
       : e(e), conv(conv), plan(plan), sizes(sizes) {}
 
   /// Positions [firstRow, endRow) x [firstColumn, endColumn) of a group of an image.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emits depthwise convolutions of plain images: output columns run along vectors, weights are broadcast. Vectors whose
-// windows all lie inside the image are loaded whole; the others, at both ends of a row, with masks.
+// Emits depthwise convolutions of plain images: output columns run along vectors, weights are
+// broadcast. Vectors whose windows all lie inside the image are loaded whole; the others, at both
+// ends of a row, with masks.
 #include "codegen/contraction/DepthwiseEmission.h"
 
 namespace dovetail::codegen {
@@ -9,7 +10,8 @@ namespace {
 
 class PlainDepthwiseEmitter {
 public:
-  PlainDepthwiseEmitter(Emitter &e, const Convolution &conv, const DepthwisePlan &plan, const Schedule &schedule)
+  PlainDepthwiseEmitter(Emitter &e, const Convolution &conv, const DepthwisePlan &plan,
+                        const Schedule &schedule)
       : e(e), conv(conv), plan(plan), lanes(e.lanes()),
         finish(e, conv.fusion, convolutionFinish(e, conv, schedule, int(conv.columnDimension()))) {
     outRows = e.extentOf(conv.outRows);
@@ -27,9 +29,11 @@ public:
       channel = e.rem(plane, conv.groups);
       image = e.div(plane, conv.groups);
       source = e.advance(e.pointerOf(conv.input), e.mul(plane, e.mul(inRows, inColumns)), 4);
-      weights = e.advance(e.pointerOf(conv.weight), e.mul(channel, conv.rows.size * conv.columns.size), 4);
+      weights = e.advance(e.pointerOf(conv.weight),
+                          e.mul(channel, conv.rows.size * conv.columns.size), 4);
       Value first = e.mul(chunk, plan.chunkRows);
-      e.loop(first, e.minimum(e.add(first, plan.chunkRows), outRows), 1, [&](Value row) { this->row(row); });
+      e.loop(first, e.minimum(e.add(first, plan.chunkRows), outRows), 1,
+             [&](Value row) { this->row(row); });
     });
   }
 
@@ -44,7 +48,8 @@ private:
     int64_t past = x.reach() + x.stride - 1;
     Value room = e.add(inColumns, x.padBegin - past);
     Value last = e.add(e.div(e.maximum(room, 0), x.stride), 1);
-    last = e.maximum(e.minimum(e.select(e.lt(room, e.index(0)), e.index(0), last), outColumns), first);
+    last =
+        e.maximum(e.minimum(e.select(e.lt(room, e.index(0)), e.index(0), last), outColumns), first);
     Value tiles = e.add(first, e.mul(e.div(e.sub(last, first), step), step));
     Value whole = e.add(tiles, e.mul(e.div(e.sub(last, tiles), lanes), lanes));
     auto masked = [&](Value column) { tile(row, column, 1, true); };
@@ -66,7 +71,8 @@ private:
       Values next(carried);
       Value line = e.mul(e.add(top, e.mul(windowRow, y.dilation)), inColumns);
       for (int64_t tap = 0; tap < x.size; ++tap) {
-        Value weight = e.loadSplat(DVT_F32, weights, e.add(e.mul(windowRow, x.size), tap), unsigned(lanes));
+        Value weight =
+            e.loadSplat(DVT_F32, weights, e.add(e.mul(windowRow, x.size), tap), unsigned(lanes));
         for (int64_t v = 0; v < vectors; ++v) {
           Value imageColumn = e.add(start, v * lanes * x.stride + tap * x.dilation);
           next[size_t(v)] = e.fma(loadColumns(line, imageColumn, masked), weight, next[size_t(v)]);
@@ -91,7 +97,8 @@ private:
     unsigned count = unsigned(lanes);
     Value columns = e.mul(e.iota(count, e.i64Type()), e.splat(e.index(step), count));
     columns = e.add(columns, imageColumn);
-    return e.bitAnd(e.ge(columns, e.splat(e.index(0), count)), e.lt(columns, e.splat(inColumns, count)));
+    return e.bitAnd(e.ge(columns, e.splat(e.index(0), count)),
+                    e.lt(columns, e.splat(inColumns, count)));
   }
 
   Value loadVector(Value line, Value imageColumn, bool masked) {
@@ -99,7 +106,8 @@ private:
                         masked ? insideMask(imageColumn, 1) : Value());
   }
 
-  /// Columns imageColumn, imageColumn + stride, ... of a line; those outside the image are zero where masked.
+  /// Columns imageColumn, imageColumn + stride, ... of a line; those outside the image are zero
+  /// where masked.
   Value loadColumns(Value line, Value imageColumn, bool masked) {
     int64_t stride = conv.columns.stride;
     if (stride == 1)
@@ -111,7 +119,8 @@ private:
       Value low = loadVector(line, imageColumn, masked);
       return e.shuffle(low, loadVector(line, e.add(imageColumn, lanes), masked), even);
     }
-    Value columns = e.mul(e.iota(unsigned(lanes), e.i64Type()), e.splat(e.index(stride), unsigned(lanes)));
+    Value columns =
+        e.mul(e.iota(unsigned(lanes), e.i64Type()), e.splat(e.index(stride), unsigned(lanes)));
     columns = e.add(e.add(columns, imageColumn), line);
     return e.gather(DVT_F32, source, columns, masked ? insideMask(imageColumn, stride) : Value());
   }
@@ -127,12 +136,13 @@ private:
 
 } // namespace
 
-Status emitPlainDepthwise(const Convolution &conv, const DepthwisePlan &plan, const Schedule &schedule,
-                          KernelModule &module) {
-  module.addPhase([&](Emitter &e) { return PlainDepthwiseEmitter(e, conv, plan, schedule).taskCount(); },
-                  [&](Emitter &e, Value begin, Value end) {
-                    PlainDepthwiseEmitter(e, conv, plan, schedule).tasks(begin, end);
-                  });
+Status emitPlainDepthwise(const Convolution &conv, const DepthwisePlan &plan,
+                          const Schedule &schedule, KernelModule &module) {
+  module.addPhase(
+      [&](Emitter &e) { return PlainDepthwiseEmitter(e, conv, plan, schedule).taskCount(); },
+      [&](Emitter &e, Value begin, Value end) {
+        PlainDepthwiseEmitter(e, conv, plan, schedule).tasks(begin, end);
+      });
   return Status::success();
 }
 

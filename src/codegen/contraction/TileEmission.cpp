@@ -42,7 +42,8 @@ private:
     Value rightPointer = e.advance(operands.right, right, 4);
     for (unsigned v = 0; v < vectors; ++v) {
       Value mask = operands.rightMasks.empty() ? Value() : operands.rightMasks[v];
-      row.push_back(e.loadVector(DVT_F32, rightPointer, e.index(int64_t(v) * e.lanes()), e.lanes(), mask));
+      row.push_back(
+          e.loadVector(DVT_F32, rightPointer, e.index(int64_t(v) * e.lanes()), e.lanes(), mask));
     }
     Value shared = e.advance(operands.left, left, 4);
     for (unsigned r = 0; r < rowPointers.size(); ++r) {
@@ -63,8 +64,8 @@ private:
 
 } // namespace
 
-Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands, llvm::ArrayRef<TileNest> nests,
-                const Values &initial) {
+Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands,
+                llvm::ArrayRef<TileNest> nests, const Values &initial) {
   TileBuilder builder(e, vectors, operands);
   Values sums = initial;
   if (sums.empty())
@@ -95,7 +96,8 @@ Value TileFinish::rowOffset(const Access &access, llvm::ArrayRef<Value> index) {
       continue;
     Value position = index[d];
     if (int(d) == access.blockedDimension) {
-      offset = e.add(offset, e.mul(e.div(position, access.block), emitProduct(e, access.blockStride)));
+      offset =
+          e.add(offset, e.mul(e.div(position, access.block), emitProduct(e, access.blockStride)));
       position = e.rem(position, access.block);
     }
     offset = e.add(offset, e.mul(position, emitProduct(e, access.strides[d])));
@@ -107,10 +109,12 @@ Value TileFinish::columnOffset(const Access &access, Value column) {
   const Product &stride = access.strides[layouts.column];
   if (access.blockedDimension != layouts.column)
     return e.mul(column, emitProduct(e, stride));
-  return e.add(e.mul(e.div(column, access.block), emitProduct(e, access.blockStride)), e.rem(column, access.block));
+  return e.add(e.mul(e.div(column, access.block), emitProduct(e, access.blockStride)),
+               e.rem(column, access.block));
 }
 
-Value TileFinish::load(uint32_t value, const Access &access, Value rowOffset, Value column, Value mask) {
+Value TileFinish::load(uint32_t value, const Access &access, Value rowOffset, Value column,
+                       Value mask) {
   dvt_type type = e.problem.value(value).type;
   Value pointer = e.pointerOf(value);
   if (layouts.column < 0 || access.isBroadcast(layouts.column))
@@ -123,7 +127,8 @@ Value TileFinish::load(uint32_t value, const Access &access, Value rowOffset, Va
   return e.gather(type, pointer, e.add(steps, offset), mask);
 }
 
-void TileFinish::store(uint32_t value, const Access &access, Value rowOffset, Value column, Value vector, Value mask) {
+void TileFinish::store(uint32_t value, const Access &access, Value rowOffset, Value column,
+                       Value vector, Value mask) {
   dvt_type type = e.problem.value(value).type;
   Value pointer = e.pointerOf(value);
   if (layouts.column < 0)
@@ -152,21 +157,26 @@ void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Val
   if (layouts.addend)
     addendRow = rowOffset(layouts.addend->access, index);
   for (unsigned v = 0; v < sums.size(); ++v) {
-    Value column = layouts.column < 0 ? e.index(0) : e.add(index[layouts.column], int64_t(v) * e.lanes() * layouts.columnStep);
+    Value column = layouts.column < 0
+                       ? e.index(0)
+                       : e.add(index[layouts.column], int64_t(v) * e.lanes() * layouts.columnStep);
     Value sum = sums[v];
     if (layouts.scale != 1)
       sum = e.mul(sum, e.f32(layouts.scale));
     if (layouts.addend) {
       Value term = load(layouts.addend->value, layouts.addend->access, addendRow, column, masks[v]);
-      sum = layouts.addend->scale == 1 ? e.add(sum, term) : e.fma(term, e.f32(layouts.addend->scale), sum);
+      sum = layouts.addend->scale == 1 ? e.add(sum, term)
+                                       : e.fma(term, e.f32(layouts.addend->scale), sum);
     }
     ValueMap values;
     values[fusion.result] = sum;
     for (unsigned i = 0; i < fusion.leaves.size(); ++i)
-      values[fusion.leaves[i]] = load(fusion.leaves[i], layouts.leaves[i], leafRows[i], column, masks[v]);
+      values[fusion.leaves[i]] =
+          load(fusion.leaves[i], layouts.leaves[i], leafRows[i], column, masks[v]);
     emitPointwiseOps(e, fusion.followers, e.lanes(), values);
     for (unsigned i = 0; i < problem.output_count; ++i)
-      store(problem.outputs[i], layouts.outputs[i], outputRows[i], column, values[problem.outputs[i]], masks[v]);
+      store(problem.outputs[i], layouts.outputs[i], outputRows[i], column,
+            values[problem.outputs[i]], masks[v]);
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inner part of every contraction: sums over nested loops of (broadcast element of the left side) * (vectors of the
-// right side), held in registers, and the finishing of the sums: scale, addend, element-wise followers, stores. Families
-// describe where the operands lie; nothing here knows what is contracted.
+// The inner part of every contraction: sums over nested loops of (broadcast element of the left
+// side) * (vectors of the right side), held in registers, and the finishing of the sums: scale,
+// addend, element-wise followers, stores. Families describe where the operands lie; nothing here
+// knows what is contracted.
 #pragma once
 
 #include "codegen/PointwiseEmission.h"
@@ -28,45 +29,48 @@ struct TileNest {
 };
 
 struct TileOperands {
-  Value left, right;        ///< pointers
-  Values rowOffsets;        ///< of each row's first element on the left
+  Value left, right; ///< pointers
+  Values rowOffsets; ///< of each row's first element on the left
   /// Right vectors are `lanes` apart; where given, their masks (null: whole).
   Values rightMasks;
 };
 
 /// Sums of rowOffsets.size() x `vectors` outputs, row by row, added to `initial` where given.
-Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands, llvm::ArrayRef<TileNest> nests,
-                const Values &initial = {});
+Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands,
+                llvm::ArrayRef<TileNest> nests, const Values &initial = {});
 
-/// Where outputs are finished. A place is given by an index for each dimension of the output, that of `column` being the
-/// first of a vector's columns.
+/// Where outputs are finished. A place is given by an index for each dimension of the output, that
+/// of `column` being the first of a vector's columns.
 class TileFinish {
 public:
   struct Layouts {
     std::vector<Access> leaves, outputs; ///< as fusion.leaves and problem outputs
     std::optional<Addend> addend;
     double scale = 1;
-    int column = -1; ///< dimension of the output; -1: columns are no dimension, there is one of them
+    int column =
+        -1; ///< dimension of the output; -1: columns are no dimension, there is one of them
     int64_t columnStep = 1; ///< of the column's index from lane to lane
   };
   TileFinish(Emitter &e, const Fusion &fusion, Layouts layouts);
 
-  /// Finishes a row of vectors that follow one another from index[column] on. A mask is null where all lanes are
-  /// wanted.
+  /// Finishes a row of vectors that follow one another from index[column] on. A mask is null where
+  /// all lanes are wanted.
   void emit(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks);
 
 private:
   Value rowOffset(const Access &access, llvm::ArrayRef<Value> index);
   Value columnOffset(const Access &access, Value column);
   Value load(uint32_t value, const Access &access, Value rowOffset, Value column, Value mask);
-  void store(uint32_t value, const Access &access, Value rowOffset, Value column, Value vector, Value mask);
+  void store(uint32_t value, const Access &access, Value rowOffset, Value column, Value vector,
+             Value mask);
 
   Emitter &e;
   const Fusion &fusion;
   Layouts layouts;
 };
 
-/// Masks of `vectors` vectors of which only `remaining` lanes in all are wanted; null for those known to be whole.
+/// Masks of `vectors` vectors of which only `remaining` lanes in all are wanted; null for those
+/// known to be whole.
 Values emitTailMasks(Emitter &e, Value remaining, unsigned vectors);
 
 } // namespace dovetail::codegen

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From element-wise ONNX ops to primitives. The composite ones follow the function bodies of the ONNX standard.
+// From element-wise ONNX ops to primitives. The composite ones follow the function bodies of the
+// ONNX standard.
 #include "codegen/schedule/Expression.h"
 
 #include <algorithm>
@@ -21,30 +22,49 @@ struct NamedKind {
 
 // One operand, f32 to f32.
 constexpr NamedKind kFloatUnary[] = {
-    {"sqrt", Kind::Sqrt},   {"reciprocal", Kind::Reciprocal}, {"exp", Kind::Exp},         {"log", Kind::Log},
-    {"sin", Kind::Sin},     {"cos", Kind::Cos},               {"tan", Kind::Tan},         {"asin", Kind::Asin},
-    {"acos", Kind::Acos},   {"atan", Kind::Atan},             {"sinh", Kind::Sinh},       {"cosh", Kind::Cosh},
-    {"asinh", Kind::Asinh}, {"acosh", Kind::Acosh},           {"atanh", Kind::Atanh},     {"tanh", Kind::Tanh},
-    {"erf", Kind::Erf},     {"sigmoid", Kind::Sigmoid},       {"floor", Kind::Floor},     {"ceil", Kind::Ceil},
+    {"sqrt", Kind::Sqrt},       {"reciprocal", Kind::Reciprocal},
+    {"exp", Kind::Exp},         {"log", Kind::Log},
+    {"sin", Kind::Sin},         {"cos", Kind::Cos},
+    {"tan", Kind::Tan},         {"asin", Kind::Asin},
+    {"acos", Kind::Acos},       {"atan", Kind::Atan},
+    {"sinh", Kind::Sinh},       {"cosh", Kind::Cosh},
+    {"asinh", Kind::Asinh},     {"acosh", Kind::Acosh},
+    {"atanh", Kind::Atanh},     {"tanh", Kind::Tanh},
+    {"erf", Kind::Erf},         {"sigmoid", Kind::Sigmoid},
+    {"floor", Kind::Floor},     {"ceil", Kind::Ceil},
     {"round", Kind::RoundEven},
 };
 // One operand, numbers.
 constexpr NamedKind kNumberUnary[] = {{"abs", Kind::Abs}, {"neg", Kind::Neg}, {"sign", Kind::Sign}};
 // Two operands, numbers.
-constexpr NamedKind kArithmetic[] = {{"add", Kind::Add}, {"sub", Kind::Sub}, {"mul", Kind::Mul}, {"div", Kind::Div}};
+constexpr NamedKind kArithmetic[] = {
+    {"add", Kind::Add}, {"sub", Kind::Sub}, {"mul", Kind::Mul}, {"div", Kind::Div}};
 constexpr NamedKind kComparison[] = {{"less", Kind::Less},
                                      {"less_or_equal", Kind::LessEqual},
                                      {"greater", Kind::Greater},
                                      {"greater_or_equal", Kind::GreaterEqual},
                                      {"equal", Kind::Equal}};
 constexpr NamedKind kLogical[] = {{"and", Kind::And}, {"or", Kind::Or}, {"xor", Kind::Xor}};
-constexpr NamedKind kBitwise[] = {{"bitwise_and", Kind::And}, {"bitwise_or", Kind::Or}, {"bitwise_xor", Kind::Xor}};
+constexpr NamedKind kBitwise[] = {
+    {"bitwise_and", Kind::And}, {"bitwise_or", Kind::Or}, {"bitwise_xor", Kind::Xor}};
 
-constexpr const char *kOthers[] = {
-    "identity",   "dropout",  "relu",       "leaky_relu", "elu",  "selu",  "celu",  "thresholded_relu", "hard_sigmoid",
-    "hard_swish", "softplus", "softsign",   "mish",       "gelu", "swish", "swi_glu", "shrink", "is_nan", "is_inf", "not",
-    "bitwise_not", "cast",    "cast_like",  "pow",        "mod",  "min",   "max",   "sum",   "mean",  "p_relu", "where",
-    "clip",        "bit_shift", "batch_normalization"};
+constexpr const char *kOthers[] = {"identity",     "dropout",
+                                   "relu",         "leaky_relu",
+                                   "elu",          "selu",
+                                   "celu",         "thresholded_relu",
+                                   "hard_sigmoid", "hard_swish",
+                                   "softplus",     "softsign",
+                                   "mish",         "gelu",
+                                   "swish",        "swi_glu",
+                                   "shrink",       "is_nan",
+                                   "is_inf",       "not",
+                                   "bitwise_not",  "cast",
+                                   "cast_like",    "pow",
+                                   "mod",          "min",
+                                   "max",          "sum",
+                                   "mean",         "p_relu",
+                                   "where",        "clip",
+                                   "bit_shift",    "batch_normalization"};
 
 template <size_t N> const Kind *find(const NamedKind (&table)[N], std::string_view name) {
   for (const NamedKind &line : table)
@@ -89,8 +109,9 @@ public:
     for (uint32_t i = 0; i < op.input_count; ++i) {
       auto value = ProblemReader::input(op, i);
       if (value && !isElementType(problem.value(*value).type))
-        return refuse(fmt::format("has an operand of {}; f32, bool and integers of 8 to 64 bits are supported",
-                                  valueText(problem.value(*value))));
+        return refuse(fmt::format(
+            "has an operand of {}; f32, bool and integers of 8 to 64 bits are supported",
+            valueText(problem.value(*value))));
       operands.push_back(value ? operand(*value) : kNoNode);
     }
     if (operands[0] == kNoNode)
@@ -103,7 +124,8 @@ public:
     if (!reason.empty())
       return refuse(reason);
     if (x.nodes[result].type != resultType)
-      return refuse(fmt::format("gives {} where the problem says {}", elementTypeName(x.nodes[result].type),
+      return refuse(fmt::format("gives {} where the problem says {}",
+                                elementTypeName(x.nodes[result].type),
                                 elementTypeName(resultType)));
     x.nodeOf[*ProblemReader::output(op, 0)] = result;
     return Status::success();
@@ -121,7 +143,9 @@ private:
     return known != x.nodeOf.end() ? known->second : x.leaf(problem, value);
   }
 
-  bool has(size_t position) const { return position < operands.size() && operands[position] != kNoNode; }
+  bool has(size_t position) const {
+    return position < operands.size() && operands[position] != kNoNode;
+  }
   bool needs(size_t count) {
     for (size_t i = 0; i < count; ++i)
       if (!has(i)) {
@@ -146,7 +170,9 @@ private:
       }
     return true;
   }
-  double real(const char *attribute, double otherwise) const { return ProblemReader::real(op, attribute, otherwise); }
+  double real(const char *attribute, double otherwise) const {
+    return ProblemReader::real(op, attribute, otherwise);
+  }
 
   NodeId c(double number) { return x.constant(type, number); }
   NodeId add(NodeId a, NodeId b) { return x.binary(Kind::Add, a, b); }
@@ -201,8 +227,9 @@ private:
     if (name == "bit_shift") {
       if (!needs(2) || !sameTypes() || !isInteger(type))
         return give("needs two integers of one type");
-      return x.binary(ProblemReader::text(op, "direction", "") == "LEFT" ? Kind::ShiftLeft : Kind::ShiftRight, a,
-                      operands[1]);
+      return x.binary(ProblemReader::text(op, "direction", "") == "LEFT" ? Kind::ShiftLeft
+                                                                         : Kind::ShiftRight,
+                      a, operands[1]);
     }
     if (name == "relu" && isInteger(type))
       return x.binary(Kind::Max, a, c(0));
@@ -220,7 +247,8 @@ private:
       result = x.binary(kind, result, operands[i]);
     if (name != "mean")
       return result;
-    return type == DVT_F32 ? mul(result, c(1.0 / double(operands.size()))) : give("is supported on f32");
+    return type == DVT_F32 ? mul(result, c(1.0 / double(operands.size())))
+                           : give("is supported on f32");
   }
 
   NodeId cast(dvt_type to) {
@@ -232,7 +260,8 @@ private:
   NodeId where() {
     if (!needs(3) || !sameTypes(1))
       return operands[0];
-    return type == DVT_BOOL ? x.select(operands[0], operands[1], operands[2]) : give("needs a bool condition");
+    return type == DVT_BOOL ? x.select(operands[0], operands[1], operands[2])
+                            : give("needs a bool condition");
   }
 
   NodeId clip() {
@@ -244,7 +273,9 @@ private:
     if (op.version < 11) { // bounds were attributes
       if (ProblemReader::attribute(op, "min"))
         result = x.binary(Kind::ClampLow, result, c(real("min", 0)));
-      return ProblemReader::attribute(op, "max") ? x.binary(Kind::ClampHigh, result, c(real("max", 0))) : result;
+      return ProblemReader::attribute(op, "max")
+                 ? x.binary(Kind::ClampHigh, result, c(real("max", 0)))
+                 : result;
     }
     if (has(1))
       result = x.binary(Kind::ClampLow, result, operands[1]);
@@ -266,7 +297,10 @@ private:
     if (number == std::trunc(number) && std::abs(number) >= 1 && std::abs(number) <= 4) {
       NodeId square = mul(a, a);
       int power = int(std::abs(number));
-      NodeId result = power == 1 ? a : power == 2 ? square : power == 3 ? mul(square, a) : mul(square, square);
+      NodeId result = power == 1   ? a
+                      : power == 2 ? square
+                      : power == 3 ? mul(square, a)
+                                   : mul(square, square);
       return number < 0 ? x.unary(Kind::Reciprocal, result) : result;
     }
     return x.binary(Kind::Pow, a, c(number));
@@ -290,8 +324,11 @@ private:
     if (name == "elu")
       return x.select(less(a, c(0)), mul(x.unary(Kind::ExpMinus1, a), c(real("alpha", 1))), a);
     if (name == "selu")
-      return mul(x.select(less(a, c(0)), mul(x.unary(Kind::ExpMinus1, a), c(real("alpha", 1.67326319217681884765625))), a),
-                 c(real("gamma", 1.05070102214813232421875)));
+      return mul(
+          x.select(less(a, c(0)),
+                   mul(x.unary(Kind::ExpMinus1, a), c(real("alpha", 1.67326319217681884765625))),
+                   a),
+          c(real("gamma", 1.05070102214813232421875)));
     if (name == "celu") {
       alpha = real("alpha", 1);
       return x.select(less(a, c(0)), mul(x.unary(Kind::ExpMinus1, div(a, c(alpha))), c(alpha)), a);
@@ -313,7 +350,9 @@ private:
     if (name == "swish")
       return mul(a, x.unary(Kind::Sigmoid, mul(a, c(real("alpha", 1)))));
     if (name == "swi_glu")
-      return needs(2) ? mul(mul(a, x.unary(Kind::Sigmoid, mul(a, c(real("alpha", 1))))), operands[1]) : a;
+      return needs(2)
+                 ? mul(mul(a, x.unary(Kind::Sigmoid, mul(a, c(real("alpha", 1))))), operands[1])
+                 : a;
     if (name == "shrink") {
       double lambda = real("lambd", 0.5), bias = real("bias", 0);
       NodeId high = x.select(x.binary(Kind::Greater, a, c(lambda)), sub(a, c(bias)), c(0));
@@ -332,13 +371,16 @@ private:
         return a;
       if (ProblemReader::integer(op, "training_mode", 0))
         return give("in training mode is not supported");
-      NodeId scale = mul(x.unary(Kind::ReciprocalSqrt, add(operands[4], c(real("epsilon", 1e-5)))), operands[1]);
+      NodeId scale = mul(x.unary(Kind::ReciprocalSqrt, add(operands[4], c(real("epsilon", 1e-5)))),
+                         operands[1]);
       return add(mul(sub(a, operands[3]), scale), operands[2]);
     }
     return give("is not supported");
   }
 
-  NodeId saturate(NodeId a) { return x.binary(Kind::ClampHigh, x.binary(Kind::ClampLow, a, c(0)), c(1)); }
+  NodeId saturate(NodeId a) {
+    return x.binary(Kind::ClampHigh, x.binary(Kind::ClampLow, a, c(0)), c(1));
+  }
 
   /// log(1 + exp(a)) without overflow.
   NodeId softplus(NodeId a) {
@@ -422,7 +464,9 @@ NodeId Expression::cast(dvt_type type, NodeId a) {
   return append(node);
 }
 
-Status Expression::add(const ProblemReader &problem, const dvt_op &op) { return OpExpression(*this, problem, op).add(); }
+Status Expression::add(const ProblemReader &problem, const dvt_op &op) {
+  return OpExpression(*this, problem, op).add();
+}
 
 double Expression::cost() const {
   double sum = 0;
@@ -475,8 +519,8 @@ double Expression::cost() const {
 }
 
 bool isPointwiseOp(std::string_view name) {
-  return find(kFloatUnary, name) || find(kNumberUnary, name) || find(kArithmetic, name) || find(kComparison, name) ||
-         find(kLogical, name) || find(kBitwise, name) ||
+  return find(kFloatUnary, name) || find(kNumberUnary, name) || find(kArithmetic, name) ||
+         find(kComparison, name) || find(kLogical, name) || find(kBitwise, name) ||
          std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element-wise ops written as a graph of few primitives, without MLIR: schedules ask whether ops can be expressed and
-// what they cost, emission turns nodes into instructions. An ONNX op becomes one or several nodes; its operands are
-// leaves or results of ops added before. Broadcasting is no concern here: a node is one element.
+// Element-wise ops written as a graph of few primitives, without MLIR: schedules ask whether ops
+// can be expressed and what they cost, emission turns nodes into instructions. An ONNX op becomes
+// one or several nodes; its operands are leaves or results of ops added before. Broadcasting is no
+// concern here: a node is one element.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +21,65 @@ enum class ExpressionKind {
   Leaf,     ///< the problem value `value`, given from outside
   Constant, ///< `number` (or `integer` for integer types)
   // Floats and integers
-  Add, Sub, Mul, Div, Min, Max, Neg, Abs, Sign,
-  Modulo,       ///< sign of the divisor (integers: ONNX fmod=0)
-  FloatModulo,  ///< sign of the dividend (ONNX fmod=1)
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Min,
+  Max,
+  Neg,
+  Abs,
+  Sign,
+  Modulo,      ///< sign of the divisor (integers: ONNX fmod=0)
+  FloatModulo, ///< sign of the dividend (ONNX fmod=1)
   // Floats
-  Relu, ClampLow, ClampHigh, ///< the larger, the smaller of the two; NaN where `a` is. ClampLow, ClampHigh on integers too
-  Sqrt, Reciprocal, ReciprocalSqrt, Exp, ExpMinus1, Log, Log1Plus, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh,
-  Asinh, Acosh, Atanh, Tanh, Erf, Sigmoid, Pow, Floor, Ceil, RoundEven, Truncate, Gelu, ///< Gelu is the exact one
-  IsNan, IsInfinite, ///< IsInfinite: `integer` bit 0 counts -inf, bit 1 +inf
+  Relu,
+  ClampLow,
+  ClampHigh, ///< the larger, the smaller of the two; NaN where `a` is. ClampLow, ClampHigh on
+             ///< integers too
+  Sqrt,
+  Reciprocal,
+  ReciprocalSqrt,
+  Exp,
+  ExpMinus1,
+  Log,
+  Log1Plus,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Tanh,
+  Erf,
+  Sigmoid,
+  Pow,
+  Floor,
+  Ceil,
+  RoundEven,
+  Truncate,
+  Gelu, ///< Gelu is the exact one
+  IsNan,
+  IsInfinite, ///< IsInfinite: `integer` bit 0 counts -inf, bit 1 +inf
   // Comparisons give bool
-  Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Equal,
+  NotEqual,
   // bool, and integers bit by bit
-  And, Or, Xor, Not, ShiftLeft, ShiftRight,
+  And,
+  Or,
+  Xor,
+  Not,
+  ShiftLeft,
+  ShiftRight,
   Select, ///< a ? b : c
   Cast,   ///< to `type`
 };
@@ -59,8 +107,8 @@ public:
   NodeId binary(ExpressionKind kind, NodeId a, NodeId b);
   NodeId select(NodeId condition, NodeId a, NodeId b);
   NodeId cast(dvt_type type, NodeId a);
-  /// Adds the nodes of `op`; operands unknown so far become leaves, uniform literals constants. BadInput with a reason
-  /// naming the op and what is supported where it cannot be expressed.
+  /// Adds the nodes of `op`; operands unknown so far become leaves, uniform literals constants.
+  /// BadInput with a reason naming the op and what is supported where it cannot be expressed.
   Status add(const ProblemReader &problem, const dvt_op &op);
   /// Rough cost of all nodes in vector instructions.
   double cost() const;

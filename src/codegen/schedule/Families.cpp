@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of kernel families as propose and prepare see it. Each line has its counterpart in codegen/Families.cpp.
+// The table of kernel families as propose and prepare see it. Each line has its counterpart in
+// codegen/Families.cpp.
 #include "codegen/schedule/Families.h"
 
 namespace dovetail::codegen {

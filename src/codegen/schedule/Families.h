@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Declares the functions named in the schedule families' table, each written in a file of its family.
+// Declares the functions named in the schedule families' table, each written in a file of its
+// family.
 #pragma once
 
 #include "codegen/schedule/Schedule.h"
 
 namespace dovetail::codegen {
 
-void proposePointwise(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
-void packPointwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
-                   const void *constant, void *packed);
+void proposePointwise(const ProblemReader &problem, const Machine &machine,
+                      const ScheduleSink &sink);
+void packPointwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                   uint32_t input, const void *constant, void *packed);
 void proposeMatMul(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
-void packMatMul(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
-                const void *constant, void *packed);
-void proposeConvolution(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
-void packConvolution(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
-                     const void *constant, void *packed);
-void proposeDepthwise(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
-void packDepthwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
-                   const void *constant, void *packed);
-void proposeAttention(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
+void packMatMul(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                uint32_t input, const void *constant, void *packed);
+void proposeConvolution(const ProblemReader &problem, const Machine &machine,
+                        const ScheduleSink &sink);
+void packConvolution(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                     uint32_t input, const void *constant, void *packed);
+void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
+                      const ScheduleSink &sink);
+void packDepthwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                   uint32_t input, const void *constant, void *packed);
+void proposeAttention(const ProblemReader &problem, const Machine &machine,
+                      const ScheduleSink &sink);
 
 } // namespace dovetail::codegen

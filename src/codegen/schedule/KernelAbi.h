@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What compiled kernels and the code that runs them agree on: the arguments of a kernel's phases, and the bytes in
-// which a kernel travels from the compiler through plan caches and artifacts to the loader. A kernel is a sequence of
-// phases; the tasks of one phase run in any order and in parallel, and all end before the next phase starts.
+// What compiled kernels and the code that runs them agree on: the arguments of a kernel's phases,
+// and the bytes in which a kernel travels from the compiler through plan caches and artifacts to
+// the loader. A kernel is a sequence of phases; the tasks of one phase run in any order and in
+// parallel, and all end before the next phase starts.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,16 @@
 
 namespace dovetail::codegen {
 
-/// Handed to every phase. Emitted code reads these fields by offset, so their order is part of the format.
+/// Handed to every phase. Emitted code reads these fields by offset, so their order is part of the
+/// format.
 struct KernelArgs {
-  void *const *data;       ///< problem inputs, then outputs; packed bytes stand in place of packed constants
-  const int64_t *extents;  ///< all extents of the inputs, then of the outputs, one tensor after the other
-  char *workspace;         ///< shared by all workers, 64-byte aligned
-  char *scratch;           ///< that of worker 0, 64-byte aligned
-  int64_t scratchStride;   ///< bytes from one worker's scratch to the next one's, a multiple of 64
+  void *const
+      *data; ///< problem inputs, then outputs; packed bytes stand in place of packed constants
+  const int64_t
+      *extents;    ///< all extents of the inputs, then of the outputs, one tensor after the other
+  char *workspace; ///< shared by all workers, 64-byte aligned
+  char *scratch;   ///< that of worker 0, 64-byte aligned
+  int64_t scratchStride; ///< bytes from one worker's scratch to the next one's, a multiple of 64
 };
 
 /// Runs tasks [begin, end).
@@ -29,14 +33,14 @@ constexpr uint32_t kImageVersion = 1;
 constexpr uint32_t kNoOffset = UINT32_MAX;
 constexpr uint32_t kImageAlignment = 64;
 
-/// Kernel bytes: ImageHeader, phaseCount times ImagePhase, zeros up to codeOffset, then codeBytes of position-
-/// independent code and read-only data that refer to nothing outside themselves.
+/// Kernel bytes: ImageHeader, phaseCount times ImagePhase, zeros up to codeOffset, then codeBytes
+/// of position- independent code and read-only data that refer to nothing outside themselves.
 struct ImageHeader {
   uint64_t magic;
   uint32_t version;
-  uint32_t isa;            ///< see Isa::Level; the processor must have at least this
+  uint32_t isa; ///< see Isa::Level; the processor must have at least this
   uint32_t phaseCount;
-  uint32_t codeOffset;     ///< a multiple of kImageAlignment
+  uint32_t codeOffset; ///< a multiple of kImageAlignment
   uint64_t codeBytes;
   uint64_t workspaceBytes; ///< shared by all workers
   uint64_t scratchBytes;   ///< for each worker
@@ -44,9 +48,9 @@ struct ImageHeader {
 };
 
 struct ImagePhase {
-  uint32_t function;    ///< offset of a PhaseFunction in the code
-  uint32_t count;       ///< offset of a CountFunction in the code, or kNoOffset
-  int64_t staticCount;  ///< number of tasks where `count` is kNoOffset
+  uint32_t function;   ///< offset of a PhaseFunction in the code
+  uint32_t count;      ///< offset of a CountFunction in the code, or kNoOffset
+  int64_t staticCount; ///< number of tasks where `count` is kNoOffset
 };
 
 /// Finds damage, not malice.

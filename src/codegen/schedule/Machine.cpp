@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a dvt_target into a Machine: picks the instruction set level from the feature list and takes sane cache sizes
-// where the target does not know them.
+// Reads a dvt_target into a Machine: picks the instruction set level from the feature list and
+// takes sane cache sizes where the target does not know them.
 #include "codegen/schedule/Machine.h"
 
 #include <algorithm>
@@ -40,7 +40,8 @@ Expected<Machine> Machine::of(const dvt_target &target) {
   Machine machine;
   if (architecture == "x86-64") {
     auto all = [&](std::initializer_list<const char *> names) {
-      return std::all_of(names.begin(), names.end(), [&](const char *name) { return hasFeature(features, name); });
+      return std::all_of(names.begin(), names.end(),
+                         [&](const char *name) { return hasFeature(features, name); });
     };
     if (!all({"avx2", "fma"}))
       return unavailable("native kernels need avx2 and fma; the target has '{}'", features);
@@ -64,8 +65,9 @@ bool hostSupports(Isa::Level level) {
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (level == Isa::Avx2)
     return avx2;
-  return level == Isa::Avx512 && avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return level == Isa::Avx512 && avx2 && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
 #else
   return level == Isa::Neon;
 #endif

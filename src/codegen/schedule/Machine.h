@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What schedules and emission need to know of a dvt_target: the instruction set as a level with its vector width and
-// register count, the number of threads and the cache sizes. Only levels that native code is written for exist; the
-// target's further features change nothing, so that kernels and candidates are the same across such machines.
+// What schedules and emission need to know of a dvt_target: the instruction set as a level with its
+// vector width and register count, the number of threads and the cache sizes. Only levels that
+// native code is written for exist; the target's further features change nothing, so that kernels
+// and candidates are the same across such machines.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ namespace dovetail::codegen {
 struct Isa {
   enum Level : uint32_t { Avx2 = 1, Avx512 = 2, Neon = 16 };
   Level level = Avx2;
-  unsigned f32Lanes = 8;         ///< of the widest vectors used
+  unsigned f32Lanes = 8; ///< of the widest vectors used
   unsigned vectorRegisters = 16;
-  const char *name() const;      ///< "avx2", "avx512", "neon"
+  const char *name() const; ///< "avx2", "avx512", "neon"
 };
 
 struct Machine {

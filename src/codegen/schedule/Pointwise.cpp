@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans fused element-wise ops in row-major and in the layouts that convolutions like, so that such ops between blocked
-// convolutions need no conversion.
+// Plans fused element-wise ops in row-major and in the layouts that convolutions like, so that such
+// ops between blocked convolutions need no conversion.
 #include "codegen/schedule/Pointwise.h"
 
 #include <algorithm>
@@ -49,7 +49,8 @@ std::vector<uint32_t> slice(const ProblemReader &problem, const std::vector<uint
   return ops;
 }
 
-Status planPhase(const ProblemReader &problem, const Machine &machine, const Layout &layout, PointwisePhase &phase) {
+Status planPhase(const ProblemReader &problem, const Machine &machine, const Layout &layout,
+                 PointwisePhase &phase) {
   phase.ops = slice(problem, phase.outputs);
   Expression expression;
   for (uint32_t op : phase.ops) {
@@ -64,7 +65,8 @@ Status planPhase(const ProblemReader &problem, const Machine &machine, const Lay
         for (uint32_t j = 0; fits && j < value.rank; ++j)
           fits = surelyBroadcasts(value.extents[j], output.extents[output.rank - value.rank + j]);
         if (!fits)
-          return badInput("{} does not surely broadcast to {}", valueText(value), valueText(output));
+          return badInput("{} does not surely broadcast to {}", valueText(value),
+                          valueText(output));
       }
   }
   SpaceRequest request;
@@ -77,7 +79,8 @@ Status planPhase(const ProblemReader &problem, const Machine &machine, const Lay
     const dvt_value &value = problem.value(node.value);
     bool constant = problem.isConstant(node.value) || problem.isLiteral(node.value);
     bool channels = value.rank == rank && rank > 1 && !isOne(value.extents[1]);
-    request.tensors.push_back({node.value, !layout.isRowMajor() && !constant && channels, constant});
+    request.tensors.push_back(
+        {node.value, !layout.isRowMajor() && !constant && channels, constant});
   }
   for (uint32_t output : phase.outputs)
     request.tensors.push_back({output, true, false});
@@ -90,7 +93,8 @@ Status planPhase(const ProblemReader &problem, const Machine &machine, const Lay
   return Status::success();
 }
 
-double estimate(const ProblemReader &problem, const Machine &machine, const std::vector<PointwisePhase> &phases) {
+double estimate(const ProblemReader &problem, const Machine &machine,
+                const std::vector<PointwisePhase> &phases) {
   double micros = 0.5;
   for (const PointwisePhase &phase : phases) {
     Expression expression;
@@ -101,8 +105,10 @@ double estimate(const ProblemReader &problem, const Machine &machine, const std:
     for (const Axis &axis : phase.space.axes)
       elements *= axis.typical;
     for (const SpaceOperand &operand : phase.space.operands)
-      bytes += ProblemReader::typicalElements(problem.value(operand.value)) * elementBytes(problem.value(operand.value).type);
-    double compute = elements * (1 + expression.cost()) / machine.isa.f32Lanes / 4000.0 / machine.threads;
+      bytes += ProblemReader::typicalElements(problem.value(operand.value)) *
+               elementBytes(problem.value(operand.value).type);
+    double compute =
+        elements * (1 + expression.cost()) / machine.isa.f32Lanes / 4000.0 / machine.threads;
     double memory = bytes / (bytes < double(machine.l2Bytes) ? 40000.0 : 15000.0);
     micros += std::max(compute, memory);
   }
@@ -111,8 +117,8 @@ double estimate(const ProblemReader &problem, const Machine &machine, const std:
 
 } // namespace
 
-Expected<std::vector<PointwisePhase>> planPointwise(const ProblemReader &problem, const Machine &machine,
-                                                    const Layout &layout) {
+Expected<std::vector<PointwisePhase>> planPointwise(const ProblemReader &problem,
+                                                    const Machine &machine, const Layout &layout) {
   const dvt_problem &source = problem.problem();
   std::vector<PointwisePhase> phases;
   bool aliased = false;
@@ -135,7 +141,8 @@ Expected<std::vector<PointwisePhase>> planPointwise(const ProblemReader &problem
   return phases;
 }
 
-void proposePointwise(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink) {
+void proposePointwise(const ProblemReader &problem, const Machine &machine,
+                      const ScheduleSink &sink) {
   const dvt_problem &source = problem.problem();
   for (uint32_t i = 0; i < source.op_count; ++i)
     if (!isPointwiseOp(source.ops[i].name))
@@ -147,7 +154,8 @@ void proposePointwise(const ProblemReader &problem, const Machine &machine, cons
     auto phases = planPointwise(problem, machine, *layout);
     if (!phases)
       return phases.error().message;
-    Schedule schedule = Schedule::rowMajor(text.empty() ? "pointwise" : "pointwise:" + text, source);
+    Schedule schedule =
+        Schedule::rowMajor(text.empty() ? "pointwise" : "pointwise:" + text, source);
     for (const PointwisePhase &phase : *phases)
       for (const SpaceOperand &operand : phase.space.operands) {
         int input = problem.inputOf(operand.value), output = problem.outputOf(operand.value);
@@ -159,7 +167,8 @@ void proposePointwise(const ProblemReader &problem, const Machine &machine, cons
           schedule.packedBytes[input] = *bytes;
         }
         const dvt_value &value = problem.value(operand.value);
-        bool channels = value.rank == phase.space.shape.size() && value.rank > 1 && !isOne(value.extents[1]);
+        bool channels =
+            value.rank == phase.space.shape.size() && value.rank > 1 && !isOne(value.extents[1]);
         if (output >= 0)
           schedule.outputLayouts[output] = text;
         else if (input >= 0 && channels && !problem.isConstant(operand.value))
@@ -181,8 +190,8 @@ void proposePointwise(const ProblemReader &problem, const Machine &machine, cons
     offer(layout);
 }
 
-void packPointwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
-                   const void *constant, void *packed) {
+void packPointwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                   uint32_t input, const void *constant, void *packed) {
   auto layout = Layout::parse(schedule.outputLayouts[0]);
   if (!layout)
     return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedules of fused element-wise ops. All tensors of the space's rank share one layout; constants are packed to fit
-// it. Outputs of different shapes are made by separate phases.
+// Schedules of fused element-wise ops. All tensors of the space's rank share one layout; constants
+// are packed to fit it. Outputs of different shapes are made by separate phases.
 #pragma once
 
 #include <vector>
@@ -18,9 +18,10 @@ struct PointwisePhase {
   TaskSplit split;
 };
 
-/// The phases in the given layout: "" or one that fits the rank of all outputs. BadInput with a reason.
-Expected<std::vector<PointwisePhase>> planPointwise(const ProblemReader &problem, const Machine &machine,
-                                                    const Layout &layout);
+/// The phases in the given layout: "" or one that fits the rank of all outputs. BadInput with a
+/// reason.
+Expected<std::vector<PointwisePhase>> planPointwise(const ProblemReader &problem,
+                                                    const Machine &machine, const Layout &layout);
 
 /// Layouts of images that native kernels offer beside row-major, for a rank.
 std::vector<std::string> imageLayouts(uint32_t rank, const Machine &machine);

@@ -9,8 +9,9 @@
 namespace dovetail::codegen {
 
 ProblemReader::ProblemReader(const dvt_problem &problem)
-    : source(problem), inputPositions(problem.value_count, -1), outputPositions(problem.value_count, -1),
-      producers(problem.value_count, -1), uses(problem.value_count, 0) {
+    : source(problem), inputPositions(problem.value_count, -1),
+      outputPositions(problem.value_count, -1), producers(problem.value_count, -1),
+      uses(problem.value_count, 0) {
   for (uint32_t i = 0; i < problem.input_count; ++i)
     inputPositions[problem.inputs[i]] = i;
   for (uint32_t i = 0; i < problem.output_count; ++i)
@@ -54,15 +55,20 @@ double ProblemReader::real(const dvt_op &op, std::string_view name, double other
   const dvt_attribute *found = attribute(op, name);
   if (!found)
     return otherwise;
-  return found->kind == DVT_ATTRIBUTE_FLOAT ? found->f : found->kind == DVT_ATTRIBUTE_INT ? double(found->i) : otherwise;
+  return found->kind == DVT_ATTRIBUTE_FLOAT ? found->f
+         : found->kind == DVT_ATTRIBUTE_INT ? double(found->i)
+                                            : otherwise;
 }
 
-std::string_view ProblemReader::text(const dvt_op &op, std::string_view name, std::string_view otherwise) {
+std::string_view ProblemReader::text(const dvt_op &op, std::string_view name,
+                                     std::string_view otherwise) {
   const dvt_attribute *found = attribute(op, name);
-  return found && found->kind == DVT_ATTRIBUTE_STRING && found->s ? std::string_view(found->s) : otherwise;
+  return found && found->kind == DVT_ATTRIBUTE_STRING && found->s ? std::string_view(found->s)
+                                                                  : otherwise;
 }
 
-std::optional<std::vector<int64_t>> ProblemReader::integers(const dvt_op &op, std::string_view name) {
+std::optional<std::vector<int64_t>> ProblemReader::integers(const dvt_op &op,
+                                                            std::string_view name) {
   const dvt_attribute *found = attribute(op, name);
   if (!found || found->kind != DVT_ATTRIBUTE_INTS)
     return std::nullopt;
@@ -104,7 +110,8 @@ std::optional<double> ProblemReader::uniformLiteral(uint32_t index) const {
   }
 }
 
-template <typename T> static std::vector<int64_t> widen(const void *literal, int64_t stored, int64_t wanted) {
+template <typename T>
+static std::vector<int64_t> widen(const void *literal, int64_t stored, int64_t wanted) {
   std::vector<T> narrow(stored);
   std::memcpy(narrow.data(), literal, stored * sizeof(T));
   std::vector<int64_t> wide(narrow.begin(), narrow.end());
@@ -147,7 +154,8 @@ double ProblemReader::typicalElements(const dvt_value &value, int64_t typical) {
   double count = 1;
   for (uint32_t i = 0; i < value.rank; ++i) {
     const dvt_extent &extent = value.extents[i];
-    count *= double(isStaticExtent(extent) ? extent.value : std::clamp(typical, extent.min, extent.max));
+    count *=
+        double(isStaticExtent(extent) ? extent.value : std::clamp(typical, extent.min, extent.max));
   }
   return count;
 }
@@ -174,7 +182,9 @@ bool sameExtent(const dvt_extent &a, const dvt_extent &b) {
 }
 
 std::string extentText(const dvt_extent &extent) {
-  return isStaticExtent(extent) ? std::to_string(extent.value) : extent.symbol ? extent.symbol : "?";
+  return isStaticExtent(extent) ? std::to_string(extent.value)
+         : extent.symbol        ? extent.symbol
+                                : "?";
 }
 
 std::string valueText(const dvt_value &value) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the plain structs of a problem conveniently: attributes, extents, who makes and who uses a value, literal
-// scalars. It neither copies nor owns; the problem must outlive it.
+// Reads the plain structs of a problem conveniently: attributes, extents, who makes and who uses a
+// value, literal scalars. It neither copies nor owns; the problem must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -55,11 +55,12 @@ public:
   bool isStatic() const; ///< all values
   /// Elements of a value of static extents.
   static int64_t elements(const dvt_value &value);
-  /// Elements of a value, a symbolic extent counting as its upper bound, or as `typical` when that is smaller.
+  /// Elements of a value, a symbolic extent counting as its upper bound, or as `typical` when that
+  /// is smaller.
   static double typicalElements(const dvt_value &value, int64_t typical = 256);
 
-  /// Tensor and dimension of an input or output that has this symbolic extent, so that emitted code can read it:
-  /// tensors are numbered as in KernelArgs::data.
+  /// Tensor and dimension of an input or output that has this symbolic extent, so that emitted code
+  /// can read it: tensors are numbered as in KernelArgs::data.
   struct Place {
     uint32_t tensor, dimension;
   };

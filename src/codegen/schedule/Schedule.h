@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedules: the decisions that turn a problem into a kernel, made without MLIR so that propose and prepare give the
-// same answer in every process. A family of kernels is a line in the tables of schedule/Families.cpp (what it offers
-// and how it packs) and Families.cpp (how it is emitted). All decisions stand in the algorithm string and the
-// layouts; propose, pack and emit each derive from these alone whatever else they need.
+// Schedules: the decisions that turn a problem into a kernel, made without MLIR so that propose and
+// prepare give the same answer in every process. A family of kernels is a line in the tables of
+// schedule/Families.cpp (what it offers and how it packs) and Families.cpp (how it is emitted). All
+// decisions stand in the algorithm string and the layouts; propose, pack and emit each derive from
+// these alone whatever else they need.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +19,23 @@
 namespace dovetail::codegen {
 
 struct Schedule {
-  std::string algorithm; ///< "family:parameters", such as "matmul:mr6x64:kc384"; the family comes before the first ':'
-  std::vector<std::string> inputLayouts, outputLayouts; ///< one for each problem input and output; "" is row-major
+  std::string algorithm; ///< "family:parameters", such as "matmul:mr6x64:kc384"; the family comes
+                         ///< before the first ':'
+  std::vector<std::string> inputLayouts,
+      outputLayouts;           ///< one for each problem input and output; "" is row-major
   uint64_t workspaceBytes = 0; ///< shared by all workers, an upper bound over the extents
   uint64_t scratchBytes = 0;   ///< for each worker
-  /// For each problem input: bytes that pack() writes in its place, or 0 where it is used as it is. Only constant
-  /// inputs are packed. Constants come to pack() row-major, so their layout is "".
+  /// For each problem input: bytes that pack() writes in its place, or 0 where it is used as it is.
+  /// Only constant inputs are packed. Constants come to pack() row-major, so their layout is "".
   std::vector<uint64_t> packedBytes;
   double estimateMicros = -1;
   const char *numerics = "f32";
 
-  std::string_view family() const { return std::string_view(algorithm).substr(0, algorithm.find(':')); }
-  /// The text after `key` in a ':'-separated part of the algorithm that starts with it: parameter("kc") is "384".
+  std::string_view family() const {
+    return std::string_view(algorithm).substr(0, algorithm.find(':'));
+  }
+  /// The text after `key` in a ':'-separated part of the algorithm that starts with it:
+  /// parameter("kc") is "384".
   std::string_view parameter(std::string_view key) const;
   int64_t integerParameter(std::string_view key, int64_t otherwise) const;
   /// Empty layouts and no packing for all inputs and outputs.
@@ -38,7 +44,8 @@ struct Schedule {
 
 struct ScheduleSink {
   std::function<void(Schedule)> offer;
-  /// Why a family cannot serve a problem that it looked at; not called for problems of other kinds of op.
+  /// Why a family cannot serve a problem that it looked at; not called for problems of other kinds
+  /// of op.
   std::function<void(const char *family, std::string reason)> refuse;
 };
 
@@ -46,9 +53,10 @@ struct ScheduleFamily {
   const char *name;
   /// Offers what the family has for the problem, best guess first. Deterministic.
   void (*propose)(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
-  /// Writes the packed form of problem input `input` (packedBytes of it); null where the family never packs.
-  void (*pack)(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
-               const void *constant, void *packed);
+  /// Writes the packed form of problem input `input` (packedBytes of it); null where the family
+  /// never packs.
+  void (*pack)(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+               uint32_t input, const void *constant, void *packed);
 };
 
 /// All families, in the order in which their candidates are listed.

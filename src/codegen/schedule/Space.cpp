@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds iteration spaces: places each tensor in the physical dimensions of the space, drops dimensions of extent 1
-// and merges neighbours that all tensors walk alike.
+// Builds iteration spaces: places each tensor in the physical dimensions of the space, drops
+// dimensions of extent 1 and merges neighbours that all tensors walk alike.
 #include "codegen/schedule/Space.h"
 
 #include <algorithm>
@@ -30,9 +30,13 @@ std::optional<std::vector<SpaceDimension>> physicalDimensions(const Layout &layo
   return dimensions;
 }
 
-bool surelyBroadcasts(const dvt_extent &inner, const dvt_extent &outer) { return isOne(inner) || sameExtent(inner, outer); }
+bool surelyBroadcasts(const dvt_extent &inner, const dvt_extent &outer) {
+  return isOne(inner) || sameExtent(inner, outer);
+}
 
-std::vector<dvt_extent> shapeOf(const dvt_value &value) { return {value.extents, value.extents + value.rank}; }
+std::vector<dvt_extent> shapeOf(const dvt_value &value) {
+  return {value.extents, value.extents + value.rank};
+}
 
 bool sameShape(const std::vector<dvt_extent> &a, const std::vector<dvt_extent> &b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), sameExtent);
@@ -40,7 +44,8 @@ bool sameShape(const std::vector<dvt_extent> &a, const std::vector<dvt_extent> &
 
 std::vector<uint32_t> SpaceOperand::strideAxes(uint32_t axis) const {
   auto place = std::find(order.begin(), order.end(), axis);
-  return place == order.end() ? std::vector<uint32_t>() : std::vector<uint32_t>(place + 1, order.end());
+  return place == order.end() ? std::vector<uint32_t>()
+                              : std::vector<uint32_t>(place + 1, order.end());
 }
 
 const SpaceOperand *Space::find(uint32_t value) const {
@@ -56,12 +61,14 @@ constexpr double kTypicalExtent = 256;
 
 class SpaceBuilder {
 public:
-  SpaceBuilder(const ProblemReader &problem, const SpaceRequest &request) : problem(problem), request(request) {}
+  SpaceBuilder(const ProblemReader &problem, const SpaceRequest &request)
+      : problem(problem), request(request) {}
 
   Expected<Space> build() {
     auto physical = physicalDimensions(request.layout, request.shape.size());
     if (!physical)
-      return badInput("layout {} is not supported for rank {}", request.layout.text(), request.shape.size());
+      return badInput("layout {} is not supported for rank {}", request.layout.text(),
+                      request.shape.size());
     space.shape = request.shape;
     for (const SpaceDimension &dimension : *physical)
       if (!isOne(request.shape[dimension.logical]) || dimension.block != 1)
@@ -84,7 +91,9 @@ private:
     const dvt_extent &extent = request.shape[dimension.logical];
     Axis axis{{dimension}};
     int64_t known = extent.value;
-    double typical = known >= 0 ? double(known) : std::clamp(kTypicalExtent, double(extent.min), double(extent.max));
+    double typical = known >= 0
+                         ? double(known)
+                         : std::clamp(kTypicalExtent, double(extent.min), double(extent.max));
     if (dimension.inside) {
       axis.extent = dimension.block;
       axis.typical = double(dimension.block);
@@ -106,10 +115,12 @@ private:
     for (size_t i = 0; i < value.rank; ++i) {
       size_t logical = rank - value.rank + i;
       if (!surelyBroadcasts(value.extents[i], request.shape[logical]))
-        return badInput("extent {} of {} may differ from {}", extentText(value.extents[i]), valueText(value),
-                        extentText(request.shape[logical]));
-      has[logical] = !isOne(value.extents[i]) ||
-                     (tensor.laidOut && isOne(request.shape[logical])); // a block of a dimension of 1 is there, padded
+        return badInput("extent {} of {} may differ from {}", extentText(value.extents[i]),
+                        valueText(value), extentText(request.shape[logical]));
+      has[logical] =
+          !isOne(value.extents[i]) ||
+          (tensor.laidOut &&
+           isOne(request.shape[logical])); // a block of a dimension of 1 is there, padded
     }
     SpaceOperand operand;
     operand.value = tensor.value;
@@ -126,7 +137,8 @@ private:
       return space.axes[a].dimensions[0].logical < space.axes[b].dimensions[0].logical;
     };
     if (!tensor.laidOut) {
-      bool asLogical = !blocked && std::is_sorted(operand.order.begin(), operand.order.end(), logicalOrder);
+      bool asLogical =
+          !blocked && std::is_sorted(operand.order.begin(), operand.order.end(), logicalOrder);
       operand.packed = tensor.pack && !asLogical;
       if (!operand.packed && blocked)
         return badInput("{} is row-major in a space of blocks", valueText(value));
@@ -154,12 +166,13 @@ private:
     };
     if (splits(a) || splits(b))
       return false;
-    return std::all_of(space.operands.begin(), space.operands.end(), [&](const SpaceOperand &operand) {
-      if (!operand.present[axis] || !operand.present[axis + 1])
-        return operand.present[axis] == operand.present[axis + 1];
-      auto place = std::find(operand.order.begin(), operand.order.end(), axis);
-      return place + 1 != operand.order.end() && place[1] == axis + 1;
-    });
+    return std::all_of(space.operands.begin(), space.operands.end(),
+                       [&](const SpaceOperand &operand) {
+                         if (!operand.present[axis] || !operand.present[axis + 1])
+                           return operand.present[axis] == operand.present[axis + 1];
+                         auto place = std::find(operand.order.begin(), operand.order.end(), axis);
+                         return place + 1 != operand.order.end() && place[1] == axis + 1;
+                       });
   }
 
   void merge() {
@@ -213,7 +226,8 @@ Expected<Space> makeSpace(const ProblemReader &problem, const SpaceRequest &requ
   return SpaceBuilder(problem, request).build();
 }
 
-std::optional<uint64_t> packedBytesOf(const Space &space, const SpaceOperand &operand, dvt_type type) {
+std::optional<uint64_t> packedBytesOf(const Space &space, const SpaceOperand &operand,
+                                      dvt_type type) {
   uint64_t bytes = elementBytes(type);
   for (uint32_t axis : operand.order) {
     if (space.axes[axis].extent < 0)
@@ -223,10 +237,12 @@ std::optional<uint64_t> packedBytesOf(const Space &space, const SpaceOperand &op
   return bytes;
 }
 
-void packOperand(const Space &space, const SpaceOperand &operand, const dvt_value &value, const void *from, void *to) {
+void packOperand(const Space &space, const SpaceOperand &operand, const dvt_value &value,
+                 const void *from, void *to) {
   std::vector<SpaceDimension> dimensions;
   for (uint32_t axis : operand.order)
-    dimensions.insert(dimensions.end(), space.axes[axis].dimensions.begin(), space.axes[axis].dimensions.end());
+    dimensions.insert(dimensions.end(), space.axes[axis].dimensions.begin(),
+                      space.axes[axis].dimensions.end());
   size_t rank = space.shape.size(), bytes = elementBytes(value.type);
   std::vector<int64_t> strides(rank, 0);
   int64_t stride = 1;
@@ -243,7 +259,8 @@ void packOperand(const Space &space, const SpaceOperand &operand, const dvt_valu
     int64_t rest = position;
     for (size_t i = dimensions.size(); i-- > 0;) {
       int64_t extent = staticExtent(space, dimensions[i]);
-      index[dimensions[i].logical] += rest % extent * (dimensions[i].inside ? 1 : dimensions[i].block);
+      index[dimensions[i].logical] +=
+          rest % extent * (dimensions[i].inside ? 1 : dimensions[i].block);
       rest /= extent;
     }
     int64_t offset = 0;
@@ -253,7 +270,8 @@ void packOperand(const Space &space, const SpaceOperand &operand, const dvt_valu
       inside &= strides[i] == 0 || index[i] < space.shape[i].value;
     }
     if (inside)
-      std::memcpy(target + position * bytes, static_cast<const char *>(from) + offset * bytes, bytes);
+      std::memcpy(target + position * bytes, static_cast<const char *>(from) + offset * bytes,
+                  bytes);
     else
       std::memset(target + position * bytes, 0, bytes);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Iteration spaces: the physical dimensions of a tensor in some layout, how operands that broadcast lie in them, and
-// the fewest axes with which a loop nest can walk all operands. Made without MLIR from static and symbolic extents
-// alike, so that propose, pack and emit see the same axes.
+// Iteration spaces: the physical dimensions of a tensor in some layout, how operands that broadcast
+// lie in them, and the fewest axes with which a loop nest can walk all operands. Made without MLIR
+// from static and symbolic extents alike, so that propose, pack and emit see the same axes.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,24 @@ struct SpaceDimension {
   bool inside = false; ///< within a block: extent is `block`; otherwise the number of blocks
 };
 
-/// Physical dimensions of a tensor of `rank` in `layout`, outermost first. Nothing for layouts with several blocks of
-/// one dimension.
+/// Physical dimensions of a tensor of `rank` in `layout`, outermost first. Nothing for layouts with
+/// several blocks of one dimension.
 std::optional<std::vector<SpaceDimension>> physicalDimensions(const Layout &layout, uint32_t rank);
 
 /// Adjacent physical dimensions that every operand walks as one.
 struct Axis {
   std::vector<SpaceDimension> dimensions;
-  int64_t extent = -1;  ///< product where static
-  double typical = 1;   ///< the same, or a guess where symbolic
-  bool padded = false;  ///< inside of a block whose logical extent may not fill it
+  int64_t extent = -1; ///< product where static
+  double typical = 1;  ///< the same, or a guess where symbolic
+  bool padded = false; ///< inside of a block whose logical extent may not fill it
 };
 
 /// A tensor seen from the space. It is dense in the order `order`.
 struct SpaceOperand {
   uint32_t value = DVT_NO_VALUE;
-  std::vector<bool> present;    ///< for each axis; false: the same element all along the axis
-  std::vector<uint32_t> order;  ///< the axes that are present, outermost in memory first
-  bool packed = false;          ///< a constant that pack writes in the space's order, padding included
+  std::vector<bool> present;   ///< for each axis; false: the same element all along the axis
+  std::vector<uint32_t> order; ///< the axes that are present, outermost in memory first
+  bool packed = false; ///< a constant that pack writes in the space's order, padding included
 
   /// Axes whose extents multiply to the stride along `axis`; nothing where not present.
   std::vector<uint32_t> strideAxes(uint32_t axis) const;
@@ -67,7 +67,8 @@ struct SpaceRequest {
     bool pack;    ///< a constant that may be packed
   };
   std::vector<Tensor> tensors;
-  /// Logical dimensions that must not be merged with those for which this differs (such as reduced or not).
+  /// Logical dimensions that must not be merged with those for which this differs (such as reduced
+  /// or not).
   std::vector<bool> kind;
 };
 
@@ -80,12 +81,14 @@ bool surelyBroadcasts(const dvt_extent &inner, const dvt_extent &outer);
 std::vector<dvt_extent> shapeOf(const dvt_value &value);
 bool sameShape(const std::vector<dvt_extent> &a, const std::vector<dvt_extent> &b);
 /// The static bytes of a packed operand; padding of blocks included. Nothing where not static.
-std::optional<uint64_t> packedBytesOf(const Space &space, const SpaceOperand &operand, dvt_type type);
+std::optional<uint64_t> packedBytesOf(const Space &space, const SpaceOperand &operand,
+                                      dvt_type type);
 /// Writes a packed operand from its row-major bytes.
-void packOperand(const Space &space, const SpaceOperand &operand, const dvt_value &value, const void *from, void *to);
+void packOperand(const Space &space, const SpaceOperand &operand, const dvt_value &value,
+                 const void *from, void *to);
 
-/// A split of the axes' iteration into tasks: one task for each index of the axes before `axis` and each chunk of
-/// `axis`.
+/// A split of the axes' iteration into tasks: one task for each index of the axes before `axis` and
+/// each chunk of `axis`.
 struct TaskSplit {
   uint32_t axis = 0;
   int64_t chunk = 1;

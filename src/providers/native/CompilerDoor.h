@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one function of the native compiler's shared object, and how a candidate is found again among what the schedules
-// offer for its problem. Both halves of the provider use it.
+// The one function of the native compiler's shared object, and how a candidate is found again among
+// what the schedules offer for its problem. Both halves of the provider use it.
 #pragma once
 
 #include <cstdio>
@@ -16,11 +16,13 @@ namespace dovetail::native {
 constexpr const char *kCompilerFile = "dovetail_native_compiler.so";
 constexpr const char *kCompileSymbol = "dvt_native_compile";
 using CompileFunction = dvt_code (*)(const dvt_target *target, const dvt_problem *problem,
-                                     const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error);
+                                     const dvt_candidate *candidate, const dvt_bytes_sink *sink,
+                                     dvt_error *error);
 
 inline dvt_code report(dvt_error *error, dvt_code code, std::string_view message) {
   if (error)
-    std::snprintf(error->message, sizeof(error->message), "%.*s", int(message.size()), message.data());
+    std::snprintf(error->message, sizeof(error->message), "%.*s", int(message.size()),
+                  message.data());
   return code;
 }
 
@@ -30,7 +32,8 @@ inline bool sameLayout(const char *const *layouts, uint32_t index, const std::st
 
 /// The schedule that propose gave as this candidate; nothing when it would not give it.
 inline std::optional<codegen::Schedule> findSchedule(const codegen::ProblemReader &problem,
-                                                     const codegen::Machine &machine, const dvt_candidate &candidate) {
+                                                     const codegen::Machine &machine,
+                                                     const dvt_candidate &candidate) {
   std::optional<codegen::Schedule> found;
   if (!candidate.algorithm)
     return found;
@@ -46,7 +49,8 @@ inline std::optional<codegen::Schedule> findSchedule(const codegen::ProblemReade
     if (same)
       found = std::move(schedule);
   };
-  if (const codegen::ScheduleFamily *family = codegen::findScheduleFamily(algorithm.substr(0, algorithm.find(':'))))
+  if (const codegen::ScheduleFamily *family =
+          codegen::findScheduleFamily(algorithm.substr(0, algorithm.find(':'))))
     family->propose(problem, machine, sink);
   return found;
 }

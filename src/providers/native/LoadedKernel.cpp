@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loading is one mapping and one copy for each kernel: code refers only to itself. Running checks the tensors against
-// the problem, then calls the phases one after the other through the host's parallel-for.
+// Loading is one mapping and one copy for each kernel: code refers only to itself. Running checks
+// the tensors against the problem, then calls the phases one after the other through the host's
+// parallel-for.
 #include "providers/native/LoadedKernel.h"
 
 #include <algorithm>
@@ -19,7 +20,9 @@ namespace dovetail::native {
 using namespace codegen;
 
 static constexpr uint64_t kLine = 64;
-static uint64_t roundUp(uint64_t bytes, uint64_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+static uint64_t roundUp(uint64_t bytes, uint64_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
 
 void LoadedKernel::Free::operator()(void *memory) const { std::free(memory); }
 
@@ -38,7 +41,8 @@ Status LoadedKernel::mapCode(const dvt_prepare_args &args, const Machine &machin
     return badInput("not a native kernel of version {}; compile it again", kImageVersion);
   uint64_t size = args.kernel_bytes - sizeof(header);
   uint64_t table = uint64_t(header.phaseCount) * sizeof(ImagePhase);
-  if (table > size || header.codeOffset < sizeof(header) + table || header.codeOffset > args.kernel_bytes ||
+  if (table > size || header.codeOffset < sizeof(header) + table ||
+      header.codeOffset > args.kernel_bytes ||
       header.codeBytes != args.kernel_bytes - header.codeOffset || header.codeBytes == 0 ||
       header.checksum != imageChecksum(bytes + sizeof(header), size))
     return badInput("a native kernel of {} bytes is damaged; compile it again", args.kernel_bytes);
@@ -48,7 +52,8 @@ Status LoadedKernel::mapCode(const dvt_prepare_args &args, const Machine &machin
     return unavailable("this processor has no {}", machine.isa.name());
 
   codeBytes = roundUp(header.codeBytes, 4096);
-  void *memory = ::mmap(nullptr, codeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *memory =
+      ::mmap(nullptr, codeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     return unavailable("no memory for {} bytes of code", codeBytes);
   code = static_cast<uint8_t *>(memory);
@@ -58,7 +63,8 @@ Status LoadedKernel::mapCode(const dvt_prepare_args &args, const Machine &machin
   for (uint32_t i = 0; i < header.phaseCount; ++i) {
     ImagePhase entry;
     std::memcpy(&entry, bytes + sizeof(header) + i * sizeof(entry), sizeof(entry));
-    if (entry.function >= header.codeBytes || (entry.count != kNoOffset && entry.count >= header.codeBytes))
+    if (entry.function >= header.codeBytes ||
+        (entry.count != kNoOffset && entry.count >= header.codeBytes))
       return badInput("a native kernel's phase lies outside its code");
     Phase phase{reinterpret_cast<PhaseFunction>(code + entry.function), nullptr, entry.staticCount};
     if (entry.count != kNoOffset)
@@ -70,8 +76,8 @@ Status LoadedKernel::mapCode(const dvt_prepare_args &args, const Machine &machin
   return Status::success();
 }
 
-Status LoadedKernel::packConstants(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
-                                   const dvt_prepare_args &args) {
+Status LoadedKernel::packConstants(const ProblemReader &problem, const Machine &machine,
+                                   const Schedule &schedule, const dvt_prepare_args &args) {
   const dvt_problem &source = problem.problem();
   const ScheduleFamily *family = findScheduleFamily(schedule.family());
   constants.resize(source.input_count);
@@ -83,7 +89,8 @@ Status LoadedKernel::packConstants(const ProblemReader &problem, const Machine &
     if (schedule.packedBytes[i] == 0)
       continue;
     if (!given)
-      return badInput("input {} is a constant that kernel {} packs, but it is not given", i, schedule.algorithm);
+      return badInput("input {} is a constant that kernel {} packs, but it is not given", i,
+                      schedule.algorithm);
     void *memory = std::aligned_alloc(kLine, roundUp(schedule.packedBytes[i], kLine));
     if (!memory)
       return unavailable("no memory for {} bytes of packed constants", schedule.packedBytes[i]);
@@ -94,8 +101,10 @@ Status LoadedKernel::packConstants(const ProblemReader &problem, const Machine &
   return Status::success();
 }
 
-Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &problem, const Machine &machine,
-                                                           const Schedule &schedule, const dvt_prepare_args &args) {
+Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &problem,
+                                                           const Machine &machine,
+                                                           const Schedule &schedule,
+                                                           const dvt_prepare_args &args) {
   std::unique_ptr<LoadedKernel> kernel(new LoadedKernel);
   const dvt_problem &source = problem.problem();
   kernel->inputCount = source.input_count;
@@ -122,22 +131,24 @@ dvt_code LoadedKernel::checkTensors(const dvt_run_args &args, dvt_error *error) 
   uint32_t outputs = tensors.size() - inputCount;
   if (args.input_count != inputCount || args.output_count != outputs)
     return report(error, DVT_BAD_INPUT,
-                  fmt::format("a kernel of {} inputs and {} outputs is run with {} and {}", inputCount, outputs,
-                              args.input_count, args.output_count));
+                  fmt::format("a kernel of {} inputs and {} outputs is run with {} and {}",
+                              inputCount, outputs, args.input_count, args.output_count));
   for (uint32_t i = 0; i < tensors.size(); ++i) {
     const dvt_tensor &given = i < inputCount ? args.inputs[i] : args.outputs[i - inputCount];
     const TensorShape &wanted = tensors[i];
-    bool fits = given.type == wanted.type && given.rank == wanted.extents.size() && !given.strides &&
-                given.memory != DVT_MEMORY_DEVICE;
+    bool fits = given.type == wanted.type && given.rank == wanted.extents.size() &&
+                !given.strides && given.memory != DVT_MEMORY_DEVICE;
     bool empty = false;
     for (uint32_t j = 0; fits && j < given.rank; ++j) {
       fits = wanted.extents[j] < 0 ? given.extents[j] >= 0 : given.extents[j] == wanted.extents[j];
       empty |= given.extents[j] == 0;
     }
     if (!fits)
-      return report(error, DVT_BAD_INPUT,
-                    fmt::format("{} {} does not have the type and extents the kernel was made for, or is not dense",
-                                i < inputCount ? "input" : "output", i < inputCount ? i : i - inputCount));
+      return report(
+          error, DVT_BAD_INPUT,
+          fmt::format(
+              "{} {} does not have the type and extents the kernel was made for, or is not dense",
+              i < inputCount ? "input" : "output", i < inputCount ? i : i - inputCount));
     if (!given.data && !empty && !(i < inputCount && constants[i]))
       return report(error, DVT_BAD_INPUT,
                     fmt::format("{} {} has no memory", i < inputCount ? "input" : "output",
@@ -163,8 +174,8 @@ dvt_code LoadedKernel::run(const dvt_run_args &args, dvt_error *error) const {
     return code;
   if (workspaceBytes() > args.workspace_bytes || (workspaceBytes() && !args.workspace))
     return report(error, DVT_BAD_INPUT,
-                  fmt::format("the kernel needs {} bytes of workspace and is given {}", workspaceBytes(),
-                              args.workspace_bytes));
+                  fmt::format("the kernel needs {} bytes of workspace and is given {}",
+                              workspaceBytes(), args.workspace_bytes));
   auto *data = static_cast<void **>(alloca((tensors.size() + 1) * sizeof(void *)));
   auto *extents = static_cast<int64_t *>(alloca((extentCount + 1) * sizeof(int64_t)));
   int64_t *next = extents;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernel ready to run: its code mapped executable, its constants packed. Running allocates nothing and may happen in
-// several threads at once.
+// A kernel ready to run: its code mapped executable, its constants packed. Running allocates
+// nothing and may happen in several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ public:
   /// Checks the kernel bytes before it trusts them. The problem is needed during the call only.
   static Expected<std::unique_ptr<LoadedKernel>> load(const codegen::ProblemReader &problem,
                                                       const codegen::Machine &machine,
-                                                      const codegen::Schedule &schedule, const dvt_prepare_args &args);
+                                                      const codegen::Schedule &schedule,
+                                                      const dvt_prepare_args &args);
   ~LoadedKernel();
   LoadedKernel(const LoadedKernel &) = delete;
 
@@ -53,7 +54,8 @@ private:
   std::vector<TensorShape> tensors; ///< inputs, then outputs
   uint32_t inputCount = 0, extentCount = 0, threads = 1;
   uint64_t sharedBytes = 0, scratchStride = 0;
-  std::vector<const void *> constants; ///< for each input: packed or given bytes, or null where it comes with each run
+  std::vector<const void *>
+      constants; ///< for each input: packed or given bytes, or null where it comes with each run
   std::vector<std::unique_ptr<void, Free>> packed;
 };
 

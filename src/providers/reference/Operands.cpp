@@ -142,9 +142,8 @@ Status checkOutputExtents(const Program &program, uint32_t output, const dvt_ten
   if (operand.data && operand.memory == DVT_MEMORY_DEVICE)
     return bad("output ", output, " lies in device memory");
   TRY(checkExtents(value, "output", output, static_cast<uint32_t>(extents.size()), extents));
-  if (operand.data &&
-      (operand.rank != extents.size() ||
-       !std::equal(extents.begin(), extents.end(), operand.extents)))
+  if (operand.data && (operand.rank != extents.size() ||
+                       !std::equal(extents.begin(), extents.end(), operand.extents)))
     return bad("output ", output, " has extents ", textOf(extents), " where the caller expects ",
                textOf(Extents(operand.extents, operand.extents + operand.rank)));
   return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention with sizes around the vector width and the blocks of keys, masks of both kinds, causality, shared heads,
-// transposes around it and run-time lengths.
+// Attention with sizes around the vector width and the blocks of keys, masks of both kinds,
+// causality, shared heads, transposes around it and run-time lengths.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,15 +29,20 @@ TEST(Attention, HeadSizes) {
 }
 
 TEST(Attention, Masks) {
-  for (const char *mask : {"f32[1,1,1,45]", "f32[2,3,20,45]", "f32[20,45]", "bool[2,1,20,45]", "bool[45]"})
-    checkProblem(fmt::format("problem(%0: f32[2,3,20,24], %1: f32[2,3,45,24], %2: f32[2,3,45,24], %3: {}) "
-                             "%4: f32[2,3,20,24] = attention@24(%0, %1, %2, %3) {{scale=0.3}} return(%4)", mask));
+  for (const char *mask :
+       {"f32[1,1,1,45]", "f32[2,3,20,45]", "f32[20,45]", "bool[2,1,20,45]", "bool[45]"})
+    checkProblem(
+        fmt::format("problem(%0: f32[2,3,20,24], %1: f32[2,3,45,24], %2: f32[2,3,45,24], %3: {}) "
+                    "%4: f32[2,3,20,24] = attention@24(%0, %1, %2, %3) {{scale=0.3}} return(%4)",
+                    mask));
 }
 
 TEST(Attention, Causal) {
   for (int64_t keys : {20, 45, 300})
-    checkProblem(fmt::format("problem(%0: f32[1,2,70,16], %1: f32[1,2,{0},16], %2: f32[1,2,{0},16], %3: bool[70,{0}]) "
-                             "%4: f32[1,2,70,16] = attention@24(%0, %1, %2, %3) {{is_causal=1}} return(%4)", keys));
+    checkProblem(fmt::format(
+        "problem(%0: f32[1,2,70,16], %1: f32[1,2,{0},16], %2: f32[1,2,{0},16], %3: bool[70,{0}]) "
+        "%4: f32[1,2,70,16] = attention@24(%0, %1, %2, %3) {{is_causal=1}} return(%4)",
+        keys));
 }
 
 TEST(Attention, SharedHeadsSideBySide) {
@@ -59,15 +64,19 @@ TEST(Attention, TransposesAround) {
 
 TEST(Attention, RunTimeLengths) {
   CheckOptions options;
-  options.symbols = {{{"B", 1}, {"S", 1}, {"T", 1}}, {{"B", 2}, {"S", 19}, {"T", 300}}, {{"B", 1}, {"S", 70}, {"T", 33}}};
+  options.symbols = {{{"B", 1}, {"S", 1}, {"T", 1}},
+                     {{"B", 2}, {"S", 19}, {"T", 300}},
+                     {{"B", 1}, {"S", 70}, {"T", 33}}};
   checkProblem("problem(%0: f32[B,2,S,16], %1: f32[B,2,T,16], %2: f32[B,2,T,16], %3: f32[B,1,1,T]) "
-               "%4: f32[B,2,S,16] = attention@24(%0, %1, %2, %3) return(%4) where B in 1..4, S in 1..512, T in 1..512",
+               "%4: f32[B,2,S,16] = attention@24(%0, %1, %2, %3) return(%4) where B in 1..4, S in "
+               "1..512, T in 1..512",
                options);
 }
 
 TEST(Attention, RefusesWhatItCannot) {
-  auto refusals = refusalsOf("problem(%0: f32[1,2,4,4], %1: f32[1,2,4,4], %2: f32[1,2,4,4]) %3: f32[1,2,4,4] = "
-                             "attention@24(%0, %1, %2) {softcap=2.0} return(%3)");
+  auto refusals =
+      refusalsOf("problem(%0: f32[1,2,4,4], %1: f32[1,2,4,4], %2: f32[1,2,4,4]) %3: f32[1,2,4,4] = "
+                 "attention@24(%0, %1, %2) {softcap=2.0} return(%3)");
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_NE(refusals[0].find("soft cap"), std::string::npos) << refusals[0];
 }

@@ -29,7 +29,8 @@ public:
     constexpr size_t kPage = 4096;
     size_t payload = (bytes + 63) / 64 * 64;
     mapped = (payload + kPage - 1) / kPage * kPage + 2 * kPage;
-    base = static_cast<char *>(mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base = static_cast<char *>(
+        mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(base, kPage, PROT_NONE);
     mprotect(base + mapped - kPage, kPage, PROT_NONE);
     data = base + mapped - kPage - payload;
@@ -55,8 +56,8 @@ class LoadedKernel {
 public:
   explicit LoadedKernel(const std::vector<uint8_t> &bytes) : bytes(bytes) {
     std::memcpy(&header, bytes.data(), sizeof header);
-    code = static_cast<char *>(
-        mmap(nullptr, header.codeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    code = static_cast<char *>(mmap(nullptr, header.codeBytes, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     std::memcpy(code, bytes.data() + header.codeOffset, header.codeBytes);
     mprotect(code, header.codeBytes, PROT_READ | PROT_EXEC);
   }
@@ -126,10 +127,12 @@ Index extentsOf(const ProblemValue &value) {
 
 class Checker {
 public:
-  Checker(const Problem &problem, const CheckOptions &options) : problem(problem), options(options) {}
+  Checker(const Problem &problem, const CheckOptions &options)
+      : problem(problem), options(options) {}
 
   void check(const ProblemReader &reader, const Machine &machine, const Schedule &schedule) {
-    SCOPED_TRACE(std::string(machine.isa.name()) + " " + schedule.algorithm + " on " + problem.text());
+    SCOPED_TRACE(std::string(machine.isa.name()) + " " + schedule.algorithm + " on " +
+                 problem.text());
     auto bytes = compileKernel(reader, machine, schedule);
     ASSERT_TRUE(bytes) << bytes.error().message;
     LoadedKernel kernel(*bytes);
@@ -138,8 +141,8 @@ public:
   }
 
 private:
-  void run(const ProblemReader &reader, const Machine &machine, const Schedule &schedule, const LoadedKernel &kernel,
-           const Problem &sized) {
+  void run(const ProblemReader &reader, const Machine &machine, const Schedule &schedule,
+           const LoadedKernel &kernel, const Problem &sized) {
     std::vector<truth::Tensor> inputs;
     std::vector<std::unique_ptr<GuardedBytes>> memory;
     std::vector<void *> data;
@@ -159,7 +162,8 @@ private:
         ASSERT_TRUE(value.constant);
         memory.push_back(std::make_unique<GuardedBytes>(schedule.packedBytes[i]));
         findScheduleFamily(schedule.family())
-            ->pack(reader, machine, schedule, i, memory[memory.size() - 2]->data, memory.back()->data);
+            ->pack(reader, machine, schedule, i, memory[memory.size() - 2]->data,
+                   memory.back()->data);
       }
       data.push_back(memory.back()->data);
       extents.insert(extents.end(), shape.begin(), shape.end());
@@ -176,25 +180,28 @@ private:
     }
     size_t stride = (schedule.scratchBytes + 63) / 64 * 64;
     GuardedBytes workspace(schedule.workspaceBytes), scratch(stride * options.threads);
-    kernel.run({data.data(), extents.data(), workspace.data, scratch.data, int64_t(stride)}, options.threads);
+    kernel.run({data.data(), extents.data(), workspace.data, scratch.data, int64_t(stride)},
+               options.threads);
 
     std::vector<truth::Tensor> wanted = truth::evaluate(sized, inputs);
     for (size_t i = 0; i < sized.outputs.size(); ++i) {
       EXPECT_TRUE(outputs[i]->tailIntact());
-      compare(sized.values[sized.outputs[i]], wanted[sized.outputs[i]], layoutOf(schedule.outputLayouts[i]),
-              outputs[i]->data, outputs[i]->size);
+      compare(sized.values[sized.outputs[i]], wanted[sized.outputs[i]],
+              layoutOf(schedule.outputLayouts[i]), outputs[i]->data, outputs[i]->size);
     }
   }
 
-  void compare(const ProblemValue &value, const truth::Tensor &wanted, const Layout &layout, const char *got,
-               size_t bytes) {
+  void compare(const ProblemValue &value, const truth::Tensor &wanted, const Layout &layout,
+               const char *got, size_t bytes) {
     ASSERT_EQ(value.type, DVT_F32);
     Index shape = extentsOf(value);
     std::vector<float> plain(wanted.data.size());
     reorder(DVT_F32, shape, layout, got, Layout(), plain.data());
     size_t wrong = 0;
     for (size_t i = 0; i < plain.size(); ++i)
-      if (!(std::abs(plain[i] - wanted.data[i]) <= options.tolerance * (1 + std::abs(wanted.data[i]))) && !wrong++)
+      if (!(std::abs(plain[i] - wanted.data[i]) <=
+            options.tolerance * (1 + std::abs(wanted.data[i]))) &&
+          !wrong++)
         ADD_FAILURE() << "element " << i << " is " << plain[i] << ", wanted " << wanted.data[i];
     EXPECT_EQ(wrong, 0u) << "of " << plain.size();
     // Going to plain and back must give the same bytes: the padding is zero.

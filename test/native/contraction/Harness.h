@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks every schedule that native kernels offer for a problem, for each instruction set of this machine: proposes,
-// compiles, packs, runs on random inputs beside guard pages, and compares all outputs with the truth in double precision.
+// Checks every schedule that native kernels offer for a problem, for each instruction set of this
+// machine: proposes, compiles, packs, runs on random inputs beside guard pages, and compares all
+// outputs with the truth in double precision.
 #pragma once
 
 #include <string>

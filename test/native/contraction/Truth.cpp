@@ -75,7 +75,9 @@ public:
 
 private:
   const Tensor &in(const ProblemOp &op, size_t i) const { return values[op.inputs[i]]; }
-  bool has(const ProblemOp &op, size_t i) const { return i < op.inputs.size() && op.inputs[i] != kNoValue; }
+  bool has(const ProblemOp &op, size_t i) const {
+    return i < op.inputs.size() && op.inputs[i] != kNoValue;
+  }
   static int64_t integer(const ProblemOp &op, const char *name, int64_t otherwise) {
     auto found = op.attributes.find(name);
     return found == op.attributes.end() ? otherwise : std::get<int64_t>(found->second);
@@ -130,9 +132,11 @@ private:
   void conv(const ProblemOp &op, Tensor &out) {
     const Tensor &x = in(op, 0), &w = in(op, 1);
     size_t spatial = x.extents.size() - 2;
-    Index strides = integers(op, "strides", Index(spatial, 1)), dilations = integers(op, "dilations", Index(spatial, 1)),
+    Index strides = integers(op, "strides", Index(spatial, 1)),
+          dilations = integers(op, "dilations", Index(spatial, 1)),
           pads = integers(op, "pads", Index(2 * spatial, 0));
-    int64_t group = integer(op, "group", 1), perGroup = w.extents[1], outPerGroup = w.extents[0] / group;
+    int64_t group = integer(op, "group", 1), perGroup = w.extents[1],
+            outPerGroup = w.extents[0] / group;
     Index window(w.extents.begin() + 1, w.extents.end());
     forEach(out.extents, [&](const Index &o) {
       double sum = has(op, 2) ? in(op, 2).data[size_t(o[1])] : 0;
@@ -154,9 +158,11 @@ private:
   void convTranspose(const ProblemOp &op, Tensor &out) {
     const Tensor &x = in(op, 0), &w = in(op, 1);
     size_t spatial = x.extents.size() - 2;
-    Index strides = integers(op, "strides", Index(spatial, 1)), dilations = integers(op, "dilations", Index(spatial, 1)),
+    Index strides = integers(op, "strides", Index(spatial, 1)),
+          dilations = integers(op, "dilations", Index(spatial, 1)),
           pads = integers(op, "pads", Index(2 * spatial, 0));
-    int64_t group = integer(op, "group", 1), perGroup = x.extents[1] / group, outPerGroup = w.extents[1];
+    int64_t group = integer(op, "group", 1), perGroup = x.extents[1] / group,
+            outPerGroup = w.extents[1];
     out.data.assign(size_t(out.elements()), 0);
     auto offset = [&](const Index &o) {
       int64_t at = 0;
@@ -165,7 +171,8 @@ private:
       return size_t(at);
     };
     if (has(op, 2))
-      forEach(out.extents, [&](const Index &o) { out.data[offset(o)] = in(op, 2).data[size_t(o[1])]; });
+      forEach(out.extents,
+              [&](const Index &o) { out.data[offset(o)] = in(op, 2).data[size_t(o[1])]; });
     Index window(w.extents.begin() + 1, w.extents.end());
     forEach(x.extents, [&](const Index &xi) {
       forEach(window, [&](const Index &k) {
@@ -182,7 +189,8 @@ private:
     });
   }
 
-  /// Element (batch, head, position, channel) of an operand of rank 4, or of rank 3 with heads side by side.
+  /// Element (batch, head, position, channel) of an operand of rank 4, or of rank 3 with heads side
+  /// by side.
   static double headAt(const Tensor &t, int64_t size, int64_t b, int64_t h, int64_t l, int64_t d) {
     return t.extents.size() == 4 ? t.at({b, h, l, d}) : t.at({b, l, h * size + d});
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The slow, obvious truth that contraction kernels are compared with: each op of a problem evaluated in double
-// precision, element by element, straight from the ONNX text. Knows only the ops that these tests use.
+// The slow, obvious truth that contraction kernels are compared with: each op of a problem
+// evaluated in double precision, element by element, straight from the ONNX text. Knows only the
+// ops that these tests use.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct Tensor {
   double at(const std::vector<int64_t> &index) const;
 };
 
-/// Values of all problem values, given those of its inputs (in problem order); extents must be static.
+/// Values of all problem values, given those of its inputs (in problem order); extents must be
+/// static.
 std::vector<Tensor> evaluate(const Problem &problem, const std::vector<Tensor> &inputs);
 
 } // namespace dovetail::truth

@@ -34,8 +34,8 @@ Product operator*(const Product &a, const Product &b) {
 }
 
 bool operator==(const Product &a, const Product &b) {
-  return a.constant == b.constant &&
-         std::equal(a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(), sameExtent);
+  return a.constant == b.constant && std::equal(a.factors.begin(), a.factors.end(),
+                                                b.factors.begin(), b.factors.end(), sameExtent);
 }
 
 int64_t Product::upperBound() const {
@@ -53,7 +53,8 @@ double Product::typical(int64_t typical) const {
   return number;
 }
 
-bool Access::collapses(unsigned first, unsigned last, const std::vector<dvt_extent> &extents) const {
+bool Access::collapses(unsigned first, unsigned last,
+                       const std::vector<dvt_extent> &extents) const {
   if (blockedDimension >= int(first) && blockedDimension <= int(last))
     return first == last;
   for (unsigned d = first; d < last; ++d)

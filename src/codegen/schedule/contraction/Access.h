@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a tensor is reached from the indices of a kernel's output: a stride for each of the output's dimensions, zero
-// where the tensor is broadcast along it, and the inner block of the one dimension that may be blocked. Strides are
-// products of numbers and symbolic extents, so that one description serves static and run-time shapes.
+// How a tensor is reached from the indices of a kernel's output: a stride for each of the output's
+// dimensions, zero where the tensor is broadcast along it, and the inner block of the one dimension
+// that may be blocked. Strides are products of numbers and symbolic extents, so that one
+// description serves static and run-time shapes.
 #pragma once
 
 #include <optional>
@@ -34,7 +35,8 @@ struct Product {
 
 struct Access {
   std::vector<Product> strides; ///< in elements, one for each dimension of the output
-  /// Dimension with an inner block, or -1: index i of it stands at (i / block) * blockStride + (i % block) * stride.
+  /// Dimension with an inner block, or -1: index i of it stands at (i / block) * blockStride + (i %
+  /// block) * stride.
   int blockedDimension = -1;
   int64_t block = 1;
   Product blockStride;
@@ -44,12 +46,12 @@ struct Access {
   bool collapses(unsigned first, unsigned last, const std::vector<dvt_extent> &extents) const;
 };
 
-/// Strides of a dense value in `layout` (one inner block at most), by its own dimensions. Nothing for layouts of other
-/// kinds.
+/// Strides of a dense value in `layout` (one inner block at most), by its own dimensions. Nothing
+/// for layouts of other kinds.
 std::optional<Access> denseAccess(const dvt_value &value, const Layout &layout);
 
-/// Access to `value` broadcast to an output of `extents`: dimensions meet from the right as in ONNX. Nothing where the
-/// extents do not broadcast for sure, or the layout cannot be described.
+/// Access to `value` broadcast to an output of `extents`: dimensions meet from the right as in
+/// ONNX. Nothing where the extents do not broadcast for sure, or the layout cannot be described.
 std::optional<Access> broadcastAccess(const dvt_value &value, const Layout &layout,
                                       const std::vector<dvt_extent> &extents);
 

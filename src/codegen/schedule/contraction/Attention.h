@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scaled-dot-product attention on f32: operands of rank 3 or 4 and transposes that feed them or follow come down to
-// strides by batch, head, position and channel. Also the decisions of its schedule: a task takes some queries of one
-// head through all keys, block by block, and never holds more than a block of scores.
+// Scaled-dot-product attention on f32: operands of rank 3 or 4 and transposes that feed them or
+// follow come down to strides by batch, head, position and channel. Also the decisions of its
+// schedule: a task takes some queries of one head through all keys, block by block, and never holds
+// more than a block of scores.
 #pragma once
 
 #include <optional>
@@ -27,7 +28,8 @@ struct Attention {
   std::optional<uint32_t> mask; ///< bool or f32
   Access maskAccess;            ///< by batch, head, query, key
 
-  /// Nothing where the problem has no attention; an error with the reason where it cannot be served.
+  /// Nothing where the problem has no attention; an error with the reason where it cannot be
+  /// served.
   static std::optional<Expected<Attention>> find(const ProblemReader &problem);
 };
 
@@ -43,8 +45,8 @@ struct AttentionPlan {
 
 /// Where things lie in a worker's scratch memory, in elements.
 struct AttentionScratch {
-  int64_t panel;                  ///< columns of a panel of turned keys
-  int64_t outputPitch;            ///< channels of the result, rounded up to vectors
+  int64_t panel;       ///< columns of a panel of turned keys
+  int64_t outputPitch; ///< channels of the result, rounded up to vectors
   int64_t turnedKeys, scores, outputs, maxima, sums, elements;
 
   AttentionScratch(const Attention &attention, const AttentionPlan &plan, const Machine &machine);

@@ -21,8 +21,8 @@ struct Heads {
 };
 
 /// `order[i]` is the dimension of the dense value that is dimension i of the operand.
-Expected<Heads> readHeads(const ProblemReader &problem, uint32_t value, const std::vector<unsigned> &order,
-                          int64_t heads, const char *what) {
+Expected<Heads> readHeads(const ProblemReader &problem, uint32_t value,
+                          const std::vector<unsigned> &order, int64_t heads, const char *what) {
   const dvt_value &dense = problem.value(value);
   if (dense.type != DVT_F32)
     return badInput("attention with {} of {}; f32 is supported", what, elementTypeName(dense.type));
@@ -35,14 +35,15 @@ Expected<Heads> readHeads(const ProblemReader &problem, uint32_t value, const st
   Heads read;
   if (extents.size() == 4) {
     if (!isStaticExtent(extents[1]) || !isStaticExtent(extents[3]))
-      return badInput("attention with {} of {}; the numbers of heads and channels must be known", what,
-                      valueText(dense));
+      return badInput("attention with {} of {}; the numbers of heads and channels must be known",
+                      what, valueText(dense));
     read.side = {value, strides[0], strides[1], strides[2], strides[3]};
     read.batch = extents[0];
     read.heads = extents[1].value;
     read.positions = extents[2];
     read.size = extents[3].value;
-  } else if (extents.size() == 3 && heads > 0 && isStaticExtent(extents[2]) && extents[2].value % heads == 0) {
+  } else if (extents.size() == 3 && heads > 0 && isStaticExtent(extents[2]) &&
+             extents[2].value % heads == 0) {
     read.heads = heads;
     read.size = extents[2].value / heads;
     read.side = {value, strides[0], strides[2] * Product(read.size), strides[1], strides[2]};
@@ -64,7 +65,8 @@ Expected<Attention> readAttention(const ProblemReader &problem, uint32_t anchor)
   for (uint32_t i = 1; i < op.output_count; ++i)
     if (ProblemReader::output(op, i))
       return badInput("attention with outputs beside its result");
-  if (ProblemReader::real(op, "softcap", 0) != 0 || ProblemReader::integer(op, "left_window_size", -1) >= 0 ||
+  if (ProblemReader::real(op, "softcap", 0) != 0 ||
+      ProblemReader::integer(op, "left_window_size", -1) >= 0 ||
       ProblemReader::integer(op, "right_window_size", -1) >= 0)
     return badInput("attention with soft cap or window");
   for (uint32_t i = 0; i < problem.valueCount(); ++i)
@@ -85,7 +87,8 @@ Expected<Attention> readAttention(const ProblemReader &problem, uint32_t anchor)
     else if (problem.inputOf(other.inputs[0]) < 0 || problem.outputOf(other.outputs[0]) >= 0)
       return badInput("a transpose beside attention that does not only feed it");
   }
-  auto q = fusion.operand(problem, 0), k = fusion.operand(problem, 1), v = fusion.operand(problem, 2);
+  auto q = fusion.operand(problem, 0), k = fusion.operand(problem, 1),
+       v = fusion.operand(problem, 2);
   auto mask = ProblemReader::input(op, 3);
   if (!q || !k || !v)
     return badInput("attention without query, key or value");
@@ -120,11 +123,13 @@ Expected<Attention> readAttention(const ProblemReader &problem, uint32_t anchor)
     if (!*side)
       return side->takeError();
   if (query->size != key->size || key->heads != val->heads || query->heads % key->heads ||
-      result->heads != query->heads || result->size != val->size || !sameExtent(key->positions, val->positions) ||
-      !sameExtent(query->batch, key->batch) || !sameExtent(query->batch, val->batch) ||
-      !sameExtent(result->positions, query->positions) || !val->side.channel.is(1) || !result->side.channel.is(1))
-    return badInput("attention with operands {}, {} and {} that do not fit each other", valueText(problem.value(q->value)),
-                    valueText(problem.value(k->value)), valueText(problem.value(v->value)));
+      result->heads != query->heads || result->size != val->size ||
+      !sameExtent(key->positions, val->positions) || !sameExtent(query->batch, key->batch) ||
+      !sameExtent(query->batch, val->batch) || !sameExtent(result->positions, query->positions) ||
+      !val->side.channel.is(1) || !result->side.channel.is(1))
+    return badInput("attention with operands {}, {} and {} that do not fit each other",
+                    valueText(problem.value(q->value)), valueText(problem.value(k->value)),
+                    valueText(problem.value(v->value)));
   Attention a;
   a.query = query->side;
   a.key = key->side;
@@ -142,10 +147,13 @@ Expected<Attention> readAttention(const ProblemReader &problem, uint32_t anchor)
   if (mask) {
     const dvt_value &value = problem.value(*mask);
     if (value.type != DVT_F32 && value.type != DVT_BOOL)
-      return badInput("attention with a mask of {}; f32 and bool are supported", elementTypeName(value.type));
-    auto access = broadcastAccess(value, Layout(), {a.batch, staticExtent(a.heads), a.queries, a.keys});
+      return badInput("attention with a mask of {}; f32 and bool are supported",
+                      elementTypeName(value.type));
+    auto access =
+        broadcastAccess(value, Layout(), {a.batch, staticExtent(a.heads), a.queries, a.keys});
     if (!access || value.rank == 0 || !sameExtent(value.extents[value.rank - 1], a.keys))
-      return badInput("attention with a mask {} that is not known to fit {} keys", valueText(value), extentText(a.keys));
+      return badInput("attention with a mask {} that is not known to fit {} keys", valueText(value),
+                      extentText(a.keys));
     a.mask = mask;
     a.maskAccess = std::move(*access);
     a.maskAccess.strides[3] = 1; // also where there is a single key
@@ -170,9 +178,12 @@ AttentionPlan AttentionPlan::read(const Schedule &schedule) {
   return plan;
 }
 
-std::string AttentionPlan::text() const { return fmt::format("attention:q{}:k{}:r{}", queries, keys, rows); }
+std::string AttentionPlan::text() const {
+  return fmt::format("attention:q{}:k{}:r{}", queries, keys, rows);
+}
 
-AttentionScratch::AttentionScratch(const Attention &attention, const AttentionPlan &plan, const Machine &machine) {
+AttentionScratch::AttentionScratch(const Attention &attention, const AttentionPlan &plan,
+                                   const Machine &machine) {
   int64_t lanes = machine.isa.f32Lanes;
   auto whole = [&](int64_t elements) { return (elements + 15) / 16 * 16; };
   panel = int64_t(AttentionPlan::kVectors) * lanes;
@@ -185,7 +196,8 @@ AttentionScratch::AttentionScratch(const Attention &attention, const AttentionPl
   elements = sums + whole(plan.queries);
 }
 
-void proposeAttention(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink) {
+void proposeAttention(const ProblemReader &problem, const Machine &machine,
+                      const ScheduleSink &sink) {
   auto found = Attention::find(problem);
   if (!found)
     return;
@@ -193,7 +205,8 @@ void proposeAttention(const ProblemReader &problem, const Machine &machine, cons
     return sink.refuse("attention", found->error().message);
   const Attention &a = **found;
   int64_t panel = int64_t(AttentionPlan::kVectors) * machine.isa.f32Lanes;
-  int64_t queries = int64_t(Product::of(a.queries).typical(128)), keys = int64_t(Product::of(a.keys).typical(128));
+  int64_t queries = int64_t(Product::of(a.queries).typical(128)),
+          keys = int64_t(Product::of(a.keys).typical(128));
   double heads = double(a.heads) * Product::of(a.batch).typical(1);
   for (int64_t most : {64, 32}) {
     AttentionPlan plan;
@@ -212,7 +225,8 @@ void proposeAttention(const ProblemReader &problem, const Machine &machine, cons
     double tasks = heads * std::ceil(double(queries) / double(plan.queries));
     double products = heads * double(queries) * double(keys) * double(a.size + a.valueSize);
     double perCycle = 14; // of either instruction set, exponentials aside
-    double cycles = products / perCycle + heads * double(queries) * double(keys) * 1.2 + tasks * 0.4 * double(keys * a.size);
+    double cycles = products / perCycle + heads * double(queries) * double(keys) * 1.2 +
+                    tasks * 0.4 * double(keys * a.size);
     schedule.estimateMicros = cycles / 3300 / std::min<double>(machine.threads, tasks) + 2;
     sink.offer(std::move(schedule));
     if (queries <= 32)

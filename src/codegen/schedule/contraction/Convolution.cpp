@@ -25,13 +25,15 @@ static Expected<Convolution> readConvolution(const ProblemReader &problem, Fusio
       problem.useCount(*weight) != 1 || w.rank != x.rank)
     return badInput("{} whose weight is not a constant of its own", op.name);
   if (!isStaticExtent(x.extents[1]))
-    return badInput("{} over {} channels; their number must be known", op.name, extentText(x.extents[1]));
+    return badInput("{} over {} channels; their number must be known", op.name,
+                    extentText(x.extents[1]));
   unsigned spatial = x.rank - 2;
   auto list = [&](const char *name, size_t count, int64_t otherwise) {
     auto found = ProblemReader::integers(op, name);
     return found && found->size() == count ? *found : std::vector<int64_t>(count, otherwise);
   };
-  std::vector<int64_t> strides = list("strides", spatial, 1), dilations = list("dilations", spatial, 1),
+  std::vector<int64_t> strides = list("strides", spatial, 1),
+                       dilations = list("dilations", spatial, 1),
                        pads = list("pads", 2 * spatial, 0);
   std::string_view automatic = ProblemReader::text(op, "auto_pad", "NOTSET");
   if (automatic != "NOTSET" && automatic != "VALID")
@@ -41,20 +43,21 @@ static Expected<Convolution> readConvolution(const ProblemReader &problem, Fusio
   int64_t first = w.extents[0].value, second = w.extents[1].value;
   if (conv.groups < 1 || first < 1 || second < 1 || first % conv.groups ||
       (conv.transposed ? first : second * conv.groups) != x.extents[1].value)
-    return badInput("{} of {} with weight {} in {} groups", op.name, valueText(x), valueText(w), conv.groups);
+    return badInput("{} of {} with weight {} in {} groups", op.name, valueText(x), valueText(w),
+                    conv.groups);
   conv.inPerGroup = conv.transposed ? first / conv.groups : second;
   conv.outPerGroup = conv.transposed ? second : first / conv.groups;
   auto window = [&](unsigned d) {
-    return Convolution::Window{w.extents[2 + d].value, strides[d],           dilations[d],
-                               pads[d],                pads[spatial + d], conv.transposed};
+    return Convolution::Window{w.extents[2 + d].value, strides[d],     dilations[d], pads[d],
+                               pads[spatial + d],      conv.transposed};
   };
   conv.columns = window(spatial - 1);
   if (spatial == 2)
     conv.rows = window(0);
   for (const Convolution::Window &v : {conv.rows, conv.columns})
     if (v.size < 1 || v.stride < 1 || v.dilation < 1 || v.padBegin < 0 || v.padEnd < 0)
-      return badInput("{} with window {}, stride {}, dilation {}, pads {} and {}", op.name, v.size, v.stride, v.dilation,
-                      v.padBegin, v.padEnd);
+      return badInput("{} with window {}, stride {}, dilation {}, pads {} and {}", op.name, v.size,
+                      v.stride, v.dilation, v.padBegin, v.padEnd);
   constexpr int64_t kMostPhases = 16; // each gets code of its own
   if (conv.transposed && conv.rows.stride * conv.columns.stride > kMostPhases)
     return badInput("conv_transpose with strides {} and {}", conv.rows.stride, conv.columns.stride);
@@ -85,7 +88,8 @@ std::optional<Expected<Convolution>> Convolution::find(const ProblemReader &prob
 std::vector<Convolution::Window::Phase> Convolution::Window::phases() const {
   if (!transposed)
     return {{size, 0, 1, -padBegin, dilation}};
-  // Output o takes input (o + padBegin - k * dilation) / stride for each k for which that is a whole number.
+  // Output o takes input (o + padBegin - k * dilation) / stride for each k for which that is a
+  // whole number.
   std::vector<Phase> phases;
   for (int64_t phase = 0; phase < stride; ++phase) {
     int64_t step = stride / std::gcd(stride, dilation);
@@ -118,8 +122,8 @@ int64_t Convolution::Window::lastInput() const {
 }
 
 bool Convolution::isPadded() const {
-  // Without pads a transposed window that is no longer than its stride meets one input only. Output padding makes
-  // positions past the last input.
+  // Without pads a transposed window that is no longer than its stride meets one input only. Output
+  // padding makes positions past the last input.
   auto leaves = [&](const Window &window, const dvt_extent &in, const dvt_extent &out) {
     if (window.padBegin || window.padEnd)
       return true;
@@ -134,7 +138,8 @@ bool Convolution::isPadded() const {
 }
 
 bool Convolution::isPointwise() const {
-  return !transposed && rows.size == 1 && columns.size == 1 && rows.stride == 1 && columns.stride == 1 && !isPadded();
+  return !transposed && rows.size == 1 && columns.size == 1 && rows.stride == 1 &&
+         columns.stride == 1 && !isPadded();
 }
 
 std::string imageLayoutText(ImageLayout layout, unsigned spatial, int64_t block) {
@@ -149,8 +154,9 @@ std::string imageLayoutText(ImageLayout layout, unsigned spatial, int64_t block)
   return "";
 }
 
-void setImageLayouts(const ProblemReader &problem, const Fusion &fusion, uint32_t image, unsigned spatial,
-                     ImageLayout in, ImageLayout out, int64_t block, Schedule &schedule) {
+void setImageLayouts(const ProblemReader &problem, const Fusion &fusion, uint32_t image,
+                     unsigned spatial, ImageLayout in, ImageLayout out, int64_t block,
+                     Schedule &schedule) {
   std::string outText = imageLayoutText(out, spatial, block);
   for (std::string &text : schedule.outputLayouts)
     text = outText;
@@ -171,8 +177,9 @@ ConvolutionPlan ConvolutionPlan::read(const Schedule &schedule) {
   char in = 'p', out = 'p', source = 's';
   long long chunkRows = 1, chunkColumns = 1, panels = 1, tileRows = 1;
   size_t colon = algorithm.find(':');
-  std::sscanf(algorithm.c_str() + colon + 1, "%c%c:%c:t%ux%u:r%lld:c%lldx%lld:g%lld", &in, &out, &source,
-              &plan.tile.rows, &plan.tile.vectors, &tileRows, &chunkRows, &chunkColumns, &panels);
+  std::sscanf(algorithm.c_str() + colon + 1, "%c%c:%c:t%ux%u:r%lld:c%lldx%lld:g%lld", &in, &out,
+              &source, &plan.tile.rows, &plan.tile.vectors, &tileRows, &chunkRows, &chunkColumns,
+              &panels);
   plan.in = ImageLayout(in);
   plan.out = ImageLayout(out);
   plan.direct = source != 's';
@@ -185,11 +192,15 @@ ConvolutionPlan ConvolutionPlan::read(const Schedule &schedule) {
 }
 
 std::string ConvolutionPlan::text() const {
-  return fmt::format("conv:{}{}:{}:t{}x{}:r{}:c{}x{}:g{}", char(in), char(out), flat ? 'f' : direct ? 'd' : 's',
+  return fmt::format("conv:{}{}:{}:t{}x{}:r{}:c{}x{}:g{}", char(in), char(out),
+                     flat     ? 'f'
+                     : direct ? 'd'
+                              : 's',
                      tile.rows, tile.vectors, tileRows, chunkRows, chunkColumns, panelsPerTask);
 }
 
-ConvolutionSizes::ConvolutionSizes(const Convolution &conv, const ConvolutionPlan &plan, const Machine &machine) {
+ConvolutionSizes::ConvolutionSizes(const Convolution &conv, const ConvolutionPlan &plan,
+                                   const Machine &machine) {
   lanes = machine.isa.f32Lanes;
   bool whole = conv.inPerGroup < lanes || (plan.direct && plan.in != ImageLayout::Blocked);
   channelBlock = whole ? conv.inPerGroup : lanes;
@@ -207,8 +218,10 @@ ConvolutionSizes::ConvolutionSizes(const Convolution &conv, const ConvolutionPla
   patchColumns = patch(conv.columns, plan.chunkColumns);
   patchBlock = patchRows * patchColumns * pitch;
   // Squares that are turned while copied may write past the last row.
-  patchElements = plan.direct ? 0 : patchBlock * (fullBlocks + (restChannels ? 1 : 0)) + lanes * lanes;
-  int64_t rows = plan.out == ImageLayout::Plain ? (plan.tile.rows + lanes - 1) / lanes * lanes : plan.tile.rows;
+  patchElements =
+      plan.direct ? 0 : patchBlock * (fullBlocks + (restChannels ? 1 : 0)) + lanes * lanes;
+  int64_t rows = plan.out == ImageLayout::Plain ? (plan.tile.rows + lanes - 1) / lanes * lanes
+                                                : plan.tile.rows;
   tileElements = rows * plan.tile.vectors * lanes;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// conv and conv_transpose over one or two spatial dimensions in one form, and the decisions of a convolution schedule.
-// The kernel is a sum over channel blocks, window rows and window columns of broadcast inputs times vectors of output
-// channels. A transposed convolution of stride s is s * s such sums, each for the output pixels of one phase. Inputs come
-// from the tensor itself where no window leaves it, else from a patch that each task copies, padding included.
+// conv and conv_transpose over one or two spatial dimensions in one form, and the decisions of a
+// convolution schedule. The kernel is a sum over channel blocks, window rows and window columns of
+// broadcast inputs times vectors of output channels. A transposed convolution of stride s is s * s
+// such sums, each for the output pixels of one phase. Inputs come from the tensor itself where no
+// window leaves it, else from a patch that each task copies, padding included.
 #pragma once
 
 #include <optional>
@@ -28,8 +29,8 @@ struct Convolution {
     bool transposed = false;
     int64_t reach() const { return (size - 1) * dilation + 1; }
 
-    /// Position q of a phase is output q * outStep() + phase and sums, for i in [0, count), the inputs
-    /// q * inStep() + in + i * inStride times the weights weight + i * weightStep.
+    /// Position q of a phase is output q * outStep() + phase and sums, for i in [0, count), the
+    /// inputs q * inStep() + in + i * inStride times the weights weight + i * weightStep.
     struct Phase {
       int64_t count, weight, weightStep, in, inStride;
     };
@@ -40,34 +41,39 @@ struct Convolution {
     int64_t firstInput() const, lastInput() const;
   } rows, columns;
   bool transposed = false;
-  unsigned spatial;                   ///< 1 or 2
+  unsigned spatial; ///< 1 or 2
   dvt_extent batch, inRows, inColumns, outRows, outColumns;
 
   int rowDimension() const { return spatial == 2 ? 2 : -1; }
   unsigned columnDimension() const { return spatial + 1; }
   /// Whether some window may leave the image.
   bool isPadded() const;
-  bool isDepthwise() const { return !transposed && groups > 1 && inPerGroup == 1 && outPerGroup == 1; }
+  bool isDepthwise() const {
+    return !transposed && groups > 1 && inPerGroup == 1 && outPerGroup == 1;
+  }
   /// A matrix product of pixels with weights.
   bool isPointwise() const;
 
-  /// Nothing where the problem has no convolution; an error with the reason where it cannot be served.
+  /// Nothing where the problem has no convolution; an error with the reason where it cannot be
+  /// served.
   static std::optional<Expected<Convolution>> find(const ProblemReader &problem);
 };
 
 enum class ImageLayout : char { Plain = 'p', Blocked = 'b', ChannelsLast = 'n' };
 /// Layout text of a tensor with `spatial` dimensions; blocks of `block` channels.
 std::string imageLayoutText(ImageLayout layout, unsigned spatial, int64_t block);
-/// Layouts of all inputs and outputs: the image as `in`, outputs and operands of their full extents as `out`.
-void setImageLayouts(const ProblemReader &problem, const Fusion &fusion, uint32_t image, unsigned spatial,
-                     ImageLayout in, ImageLayout out, int64_t block, Schedule &schedule);
+/// Layouts of all inputs and outputs: the image as `in`, outputs and operands of their full extents
+/// as `out`.
+void setImageLayouts(const ProblemReader &problem, const Fusion &fusion, uint32_t image,
+                     unsigned spatial, ImageLayout in, ImageLayout out, int64_t block,
+                     Schedule &schedule);
 
 struct ConvolutionPlan {
   ImageLayout in = ImageLayout::Plain, out = ImageLayout::Plain;
-  RegisterTile tile;          ///< rows are output columns, or all of tileRows rows of the output
-  int64_t tileRows = 1;       ///< more than 1: each tile covers so many whole rows
-  bool direct = false;        ///< reads the tensor itself
-  bool flat = false;          ///< rows and columns of the image are one
+  RegisterTile tile;    ///< rows are output columns, or all of tileRows rows of the output
+  int64_t tileRows = 1; ///< more than 1: each tile covers so many whole rows
+  bool direct = false;  ///< reads the tensor itself
+  bool flat = false;    ///< rows and columns of the image are one
   int64_t chunkRows = 1, chunkColumns = 1; ///< output pixels of a task
   int64_t panelsPerTask = 1;
 
@@ -77,10 +83,10 @@ struct ConvolutionPlan {
 
 /// Sizes that follow from problem and plan; elements unless said otherwise.
 struct ConvolutionSizes {
-  int64_t lanes, channelBlock; ///< channels summed together
-  int64_t fullBlocks, restChannels; ///< blocks of channelBlock, and what is left
-  int64_t pitch;               ///< from one pixel to the next in a patch
-  int64_t vectors;             ///< of output channels in a group
+  int64_t lanes, channelBlock;          ///< channels summed together
+  int64_t fullBlocks, restChannels;     ///< blocks of channelBlock, and what is left
+  int64_t pitch;                        ///< from one pixel to the next in a patch
+  int64_t vectors;                      ///< of output channels in a group
   int64_t panels, depth, groupElements; ///< of a group's packed weights
   int64_t patchRows, patchColumns, patchBlock, patchElements, tileElements;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offers schedules of convolutions, one or two for each pair of layouts that suits the problem, and packs weights:
-// group, panel of output channels, phase (of transposed ones), block of input channels, window row, window column,
-// channel of the block, output channel of the panel.
+// Offers schedules of convolutions, one or two for each pair of layouts that suits the problem, and
+// packs weights: group, panel of output channels, phase (of transposed ones), block of input
+// channels, window row, window column, channel of the block, output channel of the panel.
 #include <algorithm>
 #include <cmath>
 
@@ -27,8 +27,10 @@ struct Cost {
 
 class ConvolutionChooser {
 public:
-  ConvolutionChooser(const Convolution &conv, const Machine &machine) : conv(conv), machine(machine) {
-    image = {int64_t(Product::of(conv.batch).typical(4)), int64_t(Product::of(conv.outRows).typical(kTypical)),
+  ConvolutionChooser(const Convolution &conv, const Machine &machine)
+      : conv(conv), machine(machine) {
+    image = {int64_t(Product::of(conv.batch).typical(4)),
+             int64_t(Product::of(conv.outRows).typical(kTypical)),
              int64_t(Product::of(conv.outColumns).typical(kTypical))};
     image.rows = (image.rows + conv.rows.outStep() - 1) / conv.rows.outStep();
     image.columns = (image.columns + conv.columns.outStep() - 1) / conv.columns.outStep();
@@ -46,7 +48,8 @@ public:
       plan.tile = tile;
       plan.tileRows = tileRows;
       ConvolutionSizes sizes(conv, plan, machine);
-      for (int64_t chunkRows : chunkChoices(tileRows, isStaticExtent(conv.outRows) || plan.flat ? seen.rows : 8))
+      for (int64_t chunkRows :
+           chunkChoices(tileRows, isStaticExtent(conv.outRows) || plan.flat ? seen.rows : 8))
         for (int64_t chunkColumns : columnChoices(plan, seen, knownColumns))
           for (int64_t parts : {int64_t(1), int64_t(machine.threads), sizes.panels}) {
             if (parts > sizes.panels)
@@ -63,8 +66,8 @@ public:
   }
 
 private:
-  std::vector<std::pair<RegisterTile, int64_t>> tiles(const ConvolutionPlan &plan, const Image &seen,
-                                                      bool knownColumns) const {
+  std::vector<std::pair<RegisterTile, int64_t>> tiles(const ConvolutionPlan &plan,
+                                                      const Image &seen, bool knownColumns) const {
     std::vector<std::pair<RegisterTile, int64_t>> choices;
     int64_t vectors = (conv.outPerGroup + machine.isa.f32Lanes - 1) / machine.isa.f32Lanes;
     // Every number of columns that a tile can have gets code of its own where it is not known.
@@ -81,7 +84,8 @@ private:
           continue;
         choices.push_back({{r, v}, 1});
       }
-    if (knownColumns && !plan.flat && !conv.transposed && plan.out != ImageLayout::Plain && isStaticExtent(conv.outRows))
+    if (knownColumns && !plan.flat && !conv.transposed && plan.out != ImageLayout::Plain &&
+        isStaticExtent(conv.outRows))
       for (unsigned v = 1; v <= 4 && v <= vectors; ++v)
         for (int64_t rows = 2; rows <= seen.rows && rows * seen.columns <= most; ++rows)
           if (fitsRegisters(machine.isa, {unsigned(rows * seen.columns), v}))
@@ -99,7 +103,8 @@ private:
     return choices;
   }
 
-  std::vector<int64_t> columnChoices(const ConvolutionPlan &plan, const Image &seen, bool knownColumns) const {
+  std::vector<int64_t> columnChoices(const ConvolutionPlan &plan, const Image &seen,
+                                     bool knownColumns) const {
     if (plan.tileRows > 1)
       return {seen.columns};
     if (knownColumns && !plan.flat && seen.columns <= 128)
@@ -129,7 +134,8 @@ private:
     double computed, tilesPerPanel;
     if (plan.tileRows > 1) {
       tilesPerPanel = double((seen.rows + plan.tileRows - 1) / plan.tileRows);
-      computed = tiledCycles(machine.isa, plan.tile, seen.rows * seen.columns, sizes.vectors, steps, finish);
+      computed = tiledCycles(machine.isa, plan.tile, seen.rows * seen.columns, sizes.vectors, steps,
+                             finish);
     } else {
       tilesPerPanel = double(seen.rows) * std::ceil(double(seen.columns) / plan.tile.rows);
       computed = double(seen.rows) *
@@ -137,12 +143,14 @@ private:
     }
     computed += perTile * tilesPerPanel * double(sizes.panels);
     computed *= double(seen.batch * conv.groups);
-    double copied = plan.direct ? 0 : tasks * double(sizes.patchElements) / double(sizes.lanes) *
-                                          (plan.in == ImageLayout::Plain ? 6.0 : 2.5);
+    double copied = plan.direct ? 0
+                                : tasks * double(sizes.patchElements) / double(sizes.lanes) *
+                                      (plan.in == ImageLayout::Plain ? 6.0 : 2.5);
     double inBytes = 4.0 * double(conv.inPerGroup) * double(sizes.patchRows * sizes.patchColumns);
     // The chunk of a direct kernel is read again for each panel.
     if (plan.direct && inBytes > l2 / 2)
-      computed += double(seen.batch * conv.groups * rowChunks * columnChunks) * double(sizes.panels - 1) * inBytes / 20;
+      computed += double(seen.batch * conv.groups * rowChunks * columnChunks) *
+                  double(sizes.panels - 1) * inBytes / 20;
     double weights = tasks / double(parts) * 4.0 * double(sizes.groupElements) / 40;
     double perTask = (computed + copied + weights) / tasks + 150;
     double threads = machine.threads;
@@ -157,7 +165,8 @@ private:
 
 } // namespace
 
-void proposeConvolution(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink) {
+void proposeConvolution(const ProblemReader &problem, const Machine &machine,
+                        const ScheduleSink &sink) {
   auto found = Convolution::find(problem);
   if (!found)
     return;
@@ -186,7 +195,8 @@ void proposeConvolution(const ProblemReader &problem, const Machine &machine, co
     setImageLayouts(problem, conv.fusion, conv.input, conv.spatial, in, out, lanes, schedule);
     auto leaves = conv.fusion.leafAccesses(problem, schedule.inputLayouts);
     if (!leaves) {
-      sink.refuse(kFamily, "an operand after the convolution whose extents are not known to broadcast");
+      sink.refuse(kFamily,
+                  "an operand after the convolution whose extents are not known to broadcast");
       return;
     }
     ConvolutionPlan plan;
@@ -195,8 +205,9 @@ void proposeConvolution(const ProblemReader &problem, const Machine &machine, co
     plan.direct = !conv.isPadded();
     // Flat: rows and columns of image, output and all operands run on as one.
     plan.flat = plan.direct && conv.isPointwise() && conv.spatial == 2 &&
-                std::all_of(leaves->begin(), leaves->end(),
-                            [&](const Access &access) { return access.collapses(2, 3, conv.fusion.extents); });
+                std::all_of(leaves->begin(), leaves->end(), [&](const Access &access) {
+                  return access.collapses(2, 3, conv.fusion.extents);
+                });
     Cost best = chooser.best(plan);
     if (plan.direct && !conv.isPointwise()) {
       plan.direct = plan.flat = false;
@@ -206,7 +217,8 @@ void proposeConvolution(const ProblemReader &problem, const Machine &machine, co
     }
     ConvolutionSizes sizes(conv, best.plan, machine);
     schedule.algorithm = best.plan.text();
-    schedule.packedBytes[uint32_t(problem.inputOf(conv.weight))] = 4 * uint64_t(conv.groups * sizes.groupElements);
+    schedule.packedBytes[uint32_t(problem.inputOf(conv.weight))] =
+        4 * uint64_t(conv.groups * sizes.groupElements);
     schedule.scratchBytes = sizes.scratchBytes();
     constexpr double kCyclesPerMicro = 3500;
     schedule.estimateMicros = best.cycles / kCyclesPerMicro + 2;
@@ -214,8 +226,8 @@ void proposeConvolution(const ProblemReader &problem, const Machine &machine, co
   }
 }
 
-void packConvolution(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
-                     const void *constant, void *packed) {
+void packConvolution(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                     uint32_t input, const void *constant, void *packed) {
   auto found = Convolution::find(problem);
   if (!found || !*found || uint32_t(problem.inputOf((*found)->weight)) != input)
     return;
@@ -226,21 +238,26 @@ void packConvolution(const ProblemReader &problem, const Machine &machine, const
   float *to = static_cast<float *>(packed);
   int64_t rows = conv.rows.size, columns = conv.columns.size;
   auto weight = [&](int64_t group, int64_t output, int64_t channel, int64_t row, int64_t column) {
-    int64_t outer = conv.transposed ? group * conv.inPerGroup + channel : group * conv.outPerGroup + output;
+    int64_t outer =
+        conv.transposed ? group * conv.inPerGroup + channel : group * conv.outPerGroup + output;
     int64_t inner = conv.transposed ? output : channel;
-    return from[((outer * (conv.transposed ? conv.outPerGroup : conv.inPerGroup) + inner) * rows + row) * columns +
+    return from[((outer * (conv.transposed ? conv.outPerGroup : conv.inPerGroup) + inner) * rows +
+                 row) *
+                    columns +
                 column];
   };
-  auto packPhase = [&](int64_t group, int64_t firstOutput, int64_t width, const Convolution::Window::Phase &y,
-                       const Convolution::Window::Phase &x) {
+  auto packPhase = [&](int64_t group, int64_t firstOutput, int64_t width,
+                       const Convolution::Window::Phase &y, const Convolution::Window::Phase &x) {
     for (int64_t block = 0; block < conv.inPerGroup; block += sizes.channelBlock)
       for (int64_t i = 0; i < y.count; ++i)
         for (int64_t j = 0; j < x.count; ++j)
-          for (int64_t channel = block; channel < std::min(block + sizes.channelBlock, conv.inPerGroup); ++channel)
+          for (int64_t channel = block;
+               channel < std::min(block + sizes.channelBlock, conv.inPerGroup); ++channel)
             for (int64_t output = firstOutput; output < firstOutput + width; ++output)
-              *to++ = output < conv.outPerGroup ? weight(group, output, channel, y.weight + i * y.weightStep,
-                                                         x.weight + j * x.weightStep)
-                                                : 0.0f;
+              *to++ = output < conv.outPerGroup
+                          ? weight(group, output, channel, y.weight + i * y.weightStep,
+                                   x.weight + j * x.weightStep)
+                          : 0.0f;
   };
   for (int64_t group = 0; group < conv.groups; ++group)
     for (int64_t vector = 0; vector < sizes.vectors; vector += plan.tile.vectors) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decisions of a depthwise convolution: one input channel for each output channel. Channels run along vectors and a
-// tile is some columns of one output row; where images are plain, columns run along vectors instead.
+// Decisions of a depthwise convolution: one input channel for each output channel. Channels run
+// along vectors and a tile is some columns of one output row; where images are plain, columns run
+// along vectors instead.
 #pragma once
 
 #include "codegen/schedule/contraction/Convolution.h"
@@ -17,7 +18,8 @@ struct DepthwisePlan {
   std::string text() const;
 };
 
-/// Output columns [first, end) whose windows lie within an image of `columns` columns, of `outColumns` in all.
+/// Output columns [first, end) whose windows lie within an image of `columns` columns, of
+/// `outColumns` in all.
 struct InnerColumns {
   int64_t first, end;
 };

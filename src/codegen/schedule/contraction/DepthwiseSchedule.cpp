@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offers one schedule of a depthwise convolution for each image layout, and packs its weights: for each block of
-// channels the window, row by row, a vector for each place (where images are plain they are used as they are).
+// Offers one schedule of a depthwise convolution for each image layout, and packs its weights: for
+// each block of channels the window, row by row, a vector for each place (where images are plain
+// they are used as they are).
 #include "codegen/schedule/contraction/Depthwise.h"
 
 #include <algorithm>
@@ -46,31 +47,37 @@ static int64_t chooseTile(const Machine &machine, int64_t columns, bool known) {
   return best;
 }
 
-void proposeDepthwise(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink) {
+void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
+                      const ScheduleSink &sink) {
   auto found = Convolution::find(problem);
   if (!found || !*found || !(*found)->isDepthwise())
     return; // what cannot be served is refused by the convolutions
   const Convolution &conv = **found;
   int64_t lanes = machine.isa.f32Lanes, blocks = (conv.groups + lanes - 1) / lanes;
   int64_t batch = int64_t(Product::of(conv.batch).typical(4));
-  int64_t rows = int64_t(Product::of(conv.outRows).typical()), columns = int64_t(Product::of(conv.outColumns).typical());
+  int64_t rows = int64_t(Product::of(conv.outRows).typical()),
+          columns = int64_t(Product::of(conv.outColumns).typical());
   bool known = isStaticExtent(conv.outColumns) && isStaticExtent(conv.inColumns);
   int64_t window = conv.rows.size * conv.columns.size;
   for (ImageLayout layout : {ImageLayout::Blocked, ImageLayout::ChannelsLast, ImageLayout::Plain}) {
     Schedule schedule = Schedule::rowMajor("", problem.problem());
-    setImageLayouts(problem, conv.fusion, conv.input, conv.spatial, layout, layout, lanes, schedule);
+    setImageLayouts(problem, conv.fusion, conv.input, conv.spatial, layout, layout, lanes,
+                    schedule);
     if (!conv.fusion.leafAccesses(problem, schedule.inputLayouts))
-      return sink.refuse("depthwise", "an operand after conv whose extents are not known to broadcast");
+      return sink.refuse("depthwise",
+                         "an operand after conv whose extents are not known to broadcast");
     bool plain = layout == ImageLayout::Plain;
     DepthwisePlan plan;
     plan.layout = layout;
-    plan.tile = plain ? std::clamp<int64_t>(columns / lanes, 1, 4) : chooseTile(machine, columns, known);
+    plan.tile =
+        plain ? std::clamp<int64_t>(columns / lanes, 1, 4) : chooseTile(machine, columns, known);
     int64_t planes = batch * (plain ? conv.groups : blocks);
     int64_t wanted = machine.threads == 1 ? 1 : (8 * machine.threads + planes - 1) / planes;
     plan.chunkRows = std::max<int64_t>(1, (rows + wanted - 1) / wanted);
     schedule.algorithm = plan.text();
     if (!plain)
-      schedule.packedBytes[uint32_t(problem.inputOf(conv.weight))] = 4 * uint64_t(blocks * window * lanes);
+      schedule.packedBytes[uint32_t(problem.inputOf(conv.weight))] =
+          4 * uint64_t(blocks * window * lanes);
     schedule.scratchBytes = 4 * uint64_t(plan.tile * lanes);
     double vectors = plain ? std::ceil(double(columns) / double(lanes)) * double(conv.groups)
                            : double(columns) * double(blocks);
@@ -78,17 +85,20 @@ void proposeDepthwise(const ProblemReader &problem, const Machine &machine, cons
     double load = conv.columns.stride == 1 ? 1.8 : conv.columns.stride == 2 ? 4 : 20;
     double perVector = double(window) * (plain ? load : 1.0) + 0.6 + 0.6 * conv.fusion.cost;
     constexpr double kCyclesPerMicro = 3600;
-    double threads = double(std::min<int64_t>(machine.threads, planes * ((rows + plan.chunkRows - 1) / plan.chunkRows)));
+    double threads = double(std::min<int64_t>(
+        machine.threads, planes * ((rows + plan.chunkRows - 1) / plan.chunkRows)));
     double cycles = double(batch * rows) * vectors * perVector;
     double bytes = 4.0 * double(batch * conv.groups) *
-                   (double(rows * columns) + Product::of(conv.inRows).typical() * Product::of(conv.inColumns).typical());
-    schedule.estimateMicros = std::max(cycles / kCyclesPerMicro / threads, bytes / 30000 / threads) + 2;
+                   (double(rows * columns) +
+                    Product::of(conv.inRows).typical() * Product::of(conv.inColumns).typical());
+    schedule.estimateMicros =
+        std::max(cycles / kCyclesPerMicro / threads, bytes / 30000 / threads) + 2;
     sink.offer(std::move(schedule));
   }
 }
 
-void packDepthwise(const ProblemReader &problem, const Machine &machine, const Schedule &, uint32_t input,
-                   const void *constant, void *packed) {
+void packDepthwise(const ProblemReader &problem, const Machine &machine, const Schedule &,
+                   uint32_t input, const void *constant, void *packed) {
   auto found = Convolution::find(problem);
   if (!found || !*found || uint32_t(problem.inputOf((*found)->weight)) != input)
     return;

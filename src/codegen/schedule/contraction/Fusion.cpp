@@ -22,7 +22,8 @@ static bool sameExtents(const dvt_value &value, const std::vector<dvt_extent> &e
          std::equal(extents.begin(), extents.end(), value.extents, sameExtent);
 }
 
-/// Outputs are written while operands of the contraction are still read, so these two may not share memory.
+/// Outputs are written while operands of the contraction are still read, so these two may not share
+/// memory.
 static Status checkMemory(const ProblemReader &problem, uint32_t anchor) {
   const dvt_op &op = problem.op(anchor);
   auto reads = [&](uint32_t value) {
@@ -62,7 +63,8 @@ Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor) {
   fusion.result = contraction.outputs[0];
   fusion.extents = extentsOf(problem.value(fusion.result));
   for (uint32_t i = 0; i < contraction.input_count; ++i)
-    if (contraction.inputs[i] != DVT_NO_VALUE && problem.value(contraction.inputs[i]).type != DVT_F32)
+    if (contraction.inputs[i] != DVT_NO_VALUE &&
+        problem.value(contraction.inputs[i]).type != DVT_F32)
       return badInput("{} of {}; f32 is supported", name,
                       elementTypeName(problem.value(contraction.inputs[i]).type));
 
@@ -124,7 +126,8 @@ Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor) {
   return fusion;
 }
 
-std::optional<Fusion::Operand> Fusion::operand(const ProblemReader &problem, uint32_t position) const {
+std::optional<Fusion::Operand> Fusion::operand(const ProblemReader &problem,
+                                               uint32_t position) const {
   std::optional<uint32_t> value = ProblemReader::input(problem.op(anchor), position);
   if (!value)
     return std::nullopt;
@@ -143,7 +146,8 @@ std::optional<Fusion::Operand> Fusion::operand(const ProblemReader &problem, uin
 }
 
 std::optional<std::vector<Access>>
-Fusion::leafAccesses(const ProblemReader &problem, const std::vector<std::string> &inputLayouts) const {
+Fusion::leafAccesses(const ProblemReader &problem,
+                     const std::vector<std::string> &inputLayouts) const {
   std::vector<Access> accesses;
   for (uint32_t leaf : leaves) {
     auto layout = Layout::parse(inputLayouts[uint32_t(problem.inputOf(leaf))]);

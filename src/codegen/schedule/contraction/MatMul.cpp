@@ -18,16 +18,19 @@ std::vector<Product> stridesOf(const ProblemReader &problem, const Fusion::Opera
   return strides;
 }
 
-std::vector<dvt_extent> operandExtents(const ProblemReader &problem, const Fusion::Operand &operand) {
+std::vector<dvt_extent> operandExtents(const ProblemReader &problem,
+                                       const Fusion::Operand &operand) {
   std::vector<dvt_extent> extents;
   for (unsigned dimension : operand.order)
     extents.push_back(problem.value(operand.value).extents[dimension]);
   return extents;
 }
 
-/// Strides along the batch dimensions of the output, which meet the operand's first `count` dimensions from the right.
-bool batchStrides(const std::vector<dvt_extent> &extents, const std::vector<Product> &strides, unsigned count,
-                  const Fusion &fusion, unsigned batches, std::vector<Product> &result) {
+/// Strides along the batch dimensions of the output, which meet the operand's first `count`
+/// dimensions from the right.
+bool batchStrides(const std::vector<dvt_extent> &extents, const std::vector<Product> &strides,
+                  unsigned count, const Fusion &fusion, unsigned batches,
+                  std::vector<Product> &result) {
   if (count > batches)
     return false;
   result.assign(batches, Product(0));
@@ -45,7 +48,8 @@ Expected<MatMul> readMatMul(const ProblemReader &problem, MatMul m) {
   auto a = m.fusion.operand(problem, 0), b = m.fusion.operand(problem, 1);
   if (!a || !b)
     return badInput("mat_mul without both operands");
-  std::vector<dvt_extent> aExtents = operandExtents(problem, *a), bExtents = operandExtents(problem, *b);
+  std::vector<dvt_extent> aExtents = operandExtents(problem, *a),
+                          bExtents = operandExtents(problem, *b);
   std::vector<Product> aStrides = stridesOf(problem, *a), bStrides = stridesOf(problem, *b);
   unsigned aRank = aExtents.size(), bRank = bExtents.size(), rank = m.fusion.extents.size();
   if (aRank == 0 || bRank == 0)
@@ -56,13 +60,17 @@ Expected<MatMul> readMatMul(const ProblemReader &problem, MatMul m) {
   unsigned batches = rank - hasRow - hasColumn;
   const dvt_extent &depth = bExtents[hasColumn ? bRank - 2 : 0];
   if (!sameExtent(aExtents[aRank - 1], depth))
-    return badInput("mat_mul over extents {} and {} that are not known to be equal", extentText(aExtents[aRank - 1]),
-                    extentText(depth));
+    return badInput("mat_mul over extents {} and {} that are not known to be equal",
+                    extentText(aExtents[aRank - 1]), extentText(depth));
   m.depth = depth;
   m.left = {a->value, {}, hasRow ? aStrides[aRank - 2] : Product(0), aStrides[aRank - 1]};
-  m.right = {b->value, {}, hasColumn ? bStrides[bRank - 1] : Product(0), bStrides[hasColumn ? bRank - 2 : 0]};
+  m.right = {b->value,
+             {},
+             hasColumn ? bStrides[bRank - 1] : Product(0),
+             bStrides[hasColumn ? bRank - 2 : 0]};
   if (!batchStrides(aExtents, aStrides, hasRow ? aRank - 2 : 0, m.fusion, batches, m.left.batch) ||
-      !batchStrides(bExtents, bStrides, hasColumn ? bRank - 2 : 0, m.fusion, batches, m.right.batch))
+      !batchStrides(bExtents, bStrides, hasColumn ? bRank - 2 : 0, m.fusion, batches,
+                    m.right.batch))
     return badInput("mat_mul with batch extents that are not known to broadcast");
   m.columnDimension = hasColumn ? int(rank) - 1 : -1;
   m.columns = hasColumn ? m.fusion.extents[rank - 1] : staticExtent(1);
@@ -78,12 +86,14 @@ Expected<MatMul> readGemm(const ProblemReader &problem, MatMul m) {
   auto a = m.fusion.operand(problem, 0), b = m.fusion.operand(problem, 1);
   if (!a || !b || a->order.size() != 2 || b->order.size() != 2 || m.fusion.extents.size() != 2)
     return badInput("gemm whose operands are not matrices");
-  std::vector<dvt_extent> aExtents = operandExtents(problem, *a), bExtents = operandExtents(problem, *b);
+  std::vector<dvt_extent> aExtents = operandExtents(problem, *a),
+                          bExtents = operandExtents(problem, *b);
   std::vector<Product> aStrides = stridesOf(problem, *a), bStrides = stridesOf(problem, *b);
-  bool aTransposed = ProblemReader::integer(op, "transA", 0), bTransposed = ProblemReader::integer(op, "transB", 0);
+  bool aTransposed = ProblemReader::integer(op, "transA", 0),
+       bTransposed = ProblemReader::integer(op, "transB", 0);
   if (!sameExtent(aExtents[!aTransposed], bExtents[bTransposed]))
-    return badInput("gemm over extents {} and {} that are not known to be equal", extentText(aExtents[!aTransposed]),
-                    extentText(bExtents[bTransposed]));
+    return badInput("gemm over extents {} and {} that are not known to be equal",
+                    extentText(aExtents[!aTransposed]), extentText(bExtents[bTransposed]));
   m.depth = aExtents[!aTransposed];
   m.left = {a->value, {}, aStrides[aTransposed], aStrides[!aTransposed]};
   m.right = {b->value, {}, bStrides[!bTransposed], bStrides[bTransposed]};
@@ -96,13 +106,15 @@ Expected<MatMul> readGemm(const ProblemReader &problem, MatMul m) {
       return badInput("gemm with a computed addend in one kernel");
     auto access = broadcastAccess(problem.value(*c), Layout(), m.fusion.extents);
     if (!access)
-      return badInput("gemm with an addend {} that is not known to broadcast", valueText(problem.value(*c)));
+      return badInput("gemm with an addend {} that is not known to broadcast",
+                      valueText(problem.value(*c)));
     m.addend = Addend{*c, std::move(*access), ProblemReader::real(op, "beta", 1)};
   }
   return m;
 }
 
-/// Where no batch has a right side of its own and the left side's batches follow one another evenly, they are rows.
+/// Where no batch has a right side of its own and the left side's batches follow one another
+/// evenly, they are rows.
 void foldBatches(MatMul &m) {
   if (m.batchDimensions.empty() || m.rowDimensions.empty() || !m.oneRight())
     return;
@@ -115,7 +127,8 @@ void foldBatches(MatMul &m) {
   extents.push_back(m.fusion.extents[m.rowDimensions[0]]);
   if (!left.collapses(0, extents.size() - 1, extents))
     return;
-  m.rowDimensions.insert(m.rowDimensions.begin(), m.batchDimensions.begin(), m.batchDimensions.end());
+  m.rowDimensions.insert(m.rowDimensions.begin(), m.batchDimensions.begin(),
+                         m.batchDimensions.end());
   m.batchDimensions.clear();
   m.left.batch.clear();
   m.right.batch.clear();
@@ -141,7 +154,8 @@ std::optional<Expected<MatMul>> MatMul::find(const ProblemReader &problem) {
   m.rows = 1;
   for (unsigned dimension : m.rowDimensions)
     m.rows = m.rows * Product::of(m.fusion.extents[dimension]);
-  auto leaves = m.fusion.leafAccesses(problem, std::vector<std::string>(problem.problem().input_count));
+  auto leaves =
+      m.fusion.leafAccesses(problem, std::vector<std::string>(problem.problem().input_count));
   if (!leaves)
     return Expected<MatMul>(badInput("an operand after {} whose extents are not known to broadcast",
                                      problem.op(*anchor).name));
@@ -153,7 +167,8 @@ std::optional<Expected<MatMul>> MatMul::find(const ProblemReader &problem) {
 bool MatMul::packsRight(const ProblemReader &problem) const {
   return problem.isConstant(right.value) && problem.useCount(right.value) == 1 &&
          ProblemReader::isStatic(problem.value(right.value)) &&
-         std::all_of(right.batch.begin(), right.batch.end(), [](const Product &p) { return p.is(0); });
+         std::all_of(right.batch.begin(), right.batch.end(),
+                     [](const Product &p) { return p.is(0); });
 }
 
 Product MatMul::batches() const {
@@ -164,7 +179,8 @@ Product MatMul::batches() const {
 }
 
 bool MatMul::oneRight() const {
-  return std::all_of(right.batch.begin(), right.batch.end(), [](const Product &p) { return p.is(0); });
+  return std::all_of(right.batch.begin(), right.batch.end(),
+                     [](const Product &p) { return p.is(0); });
 }
 
 MatMulPlan MatMulPlan::read(const Schedule &schedule) {
@@ -182,8 +198,11 @@ MatMulPlan MatMulPlan::read(const Schedule &schedule) {
 }
 
 std::string MatMulPlan::text() const {
-  return fmt::format("matmul:t{}x{}:m{}:o{}:b{}", tile.rows, tile.vectors, blockRows, panelsOutside ? "n" : "m",
-                     right == Right::Packed ? "p" : right == Right::PackedOnRun ? "f" : "d");
+  return fmt::format("matmul:t{}x{}:m{}:o{}:b{}", tile.rows, tile.vectors, blockRows,
+                     panelsOutside ? "n" : "m",
+                     right == Right::Packed        ? "p"
+                     : right == Right::PackedOnRun ? "f"
+                                                   : "d");
 }
 
 } // namespace dovetail::codegen

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mat_mul and gemm in one form: for each batch, rows x k times k x columns, with strides that take up transposes and
-// broadcasting. Where the right side is the same for all batches they join the rows. Also the decisions of a matmul
-// schedule, read from its algorithm text.
+// mat_mul and gemm in one form: for each batch, rows x k times k x columns, with strides that take
+// up transposes and broadcasting. Where the right side is the same for all batches they join the
+// rows. Also the decisions of a matmul schedule, read from its algorithm text.
 #pragma once
 
 #include <optional>
@@ -25,12 +25,13 @@ struct Addend {
 struct MatMul {
   Fusion fusion;
   std::vector<unsigned> batchDimensions; ///< of the output
-  std::vector<unsigned> rowDimensions;   ///< of the output; its row number runs through them in row-major order
-  int columnDimension = -1;              ///< of the output; -1 where the right side is a vector
+  std::vector<unsigned>
+      rowDimensions;        ///< of the output; its row number runs through them in row-major order
+  int columnDimension = -1; ///< of the output; -1 where the right side is a vector
   Product rows;
   dvt_extent columns, depth;
   struct Side {
-    uint32_t value; ///< a problem input
+    uint32_t value;             ///< a problem input
     std::vector<Product> batch; ///< strides by batchDimensions
     Product row;                ///< stride of the row (left) or column (right)
     Product depth;
@@ -46,17 +47,20 @@ struct MatMul {
   Product batches() const;
   bool oneRight() const; ///< the right side is the same for all batches
 
-  /// Nothing where the problem has no matrix product; an error with the reason where it cannot be served.
+  /// Nothing where the problem has no matrix product; an error with the reason where it cannot be
+  /// served.
   static std::optional<Expected<MatMul>> find(const ProblemReader &problem);
 };
 
-/// Panels of `tile.vectors` vectors of columns, the last of which may be narrower. Packed, panel after panel, each with
-/// `depth` rows of its columns: where columns are known to the compiler exactly as wide as needed.
+/// Panels of `tile.vectors` vectors of columns, the last of which may be narrower. Packed, panel
+/// after panel, each with `depth` rows of its columns: where columns are known to the compiler
+/// exactly as wide as needed.
 struct MatMulPlan {
   enum class Right { Packed, PackedOnRun, Direct };
   RegisterTile tile;
   int64_t blockRows = 1; ///< rows of a task, a multiple of tile.rows
-  bool panelsOutside = false; ///< tasks that follow one another share a panel; otherwise they share rows
+  bool panelsOutside =
+      false; ///< tasks that follow one another share a panel; otherwise they share rows
   Right right = Right::Direct;
 
   static MatMulPlan read(const Schedule &schedule);

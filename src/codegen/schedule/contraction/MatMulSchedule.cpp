@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offers schedules of matrix products: which register tile, whether tasks share panels of the right side or rows of the
-// left, and how the right side is read. Also packs constant right sides.
+// Offers schedules of matrix products: which register tile, whether tasks share panels of the right
+// side or rows of the left, and how the right side is read. Also packs constant right sides.
 #include <algorithm>
 #include <cmath>
 
@@ -18,8 +18,8 @@ struct Sizes {
 };
 
 Sizes typicalSizes(const MatMul &m) {
-  return {int64_t(m.batches().typical()), int64_t(m.rows.typical()), int64_t(Product::of(m.columns).typical()),
-          int64_t(Product::of(m.depth).typical())};
+  return {int64_t(m.batches().typical()), int64_t(m.rows.typical()),
+          int64_t(Product::of(m.columns).typical()), int64_t(Product::of(m.depth).typical())};
 }
 
 unsigned rowLimit(const MatMul &m) {
@@ -31,7 +31,9 @@ unsigned rowLimit(const MatMul &m) {
 /// Enough tasks for all threads to end at about the same time, in blocks of whole tiles.
 int64_t chooseBlockRows(const Machine &machine, RegisterTile tile, int64_t rows, int64_t others) {
   int64_t tiles = std::max<int64_t>(1, (rows + tile.rows - 1) / tile.rows);
-  int64_t wanted = machine.threads == 1 ? 1 : std::max<int64_t>(1, 8 * machine.threads / std::max<int64_t>(1, others));
+  int64_t wanted = machine.threads == 1
+                       ? 1
+                       : std::max<int64_t>(1, 8 * machine.threads / std::max<int64_t>(1, others));
   constexpr int64_t kMostTiles = 32;
   int64_t blocks = std::clamp<int64_t>(std::max(wanted, tiles / kMostTiles), 1, tiles);
   if (machine.threads > 1 && blocks > 1)
@@ -39,25 +41,30 @@ int64_t chooseBlockRows(const Machine &machine, RegisterTile tile, int64_t rows,
   return (tiles + blocks - 1) / blocks * tile.rows;
 }
 
-double estimateMicros(const Machine &machine, const MatMul &m, const MatMulPlan &plan, const Sizes &sizes) {
+double estimateMicros(const Machine &machine, const MatMul &m, const MatMulPlan &plan,
+                      const Sizes &sizes) {
   constexpr double kCyclesPerMicro = 3600, kBytesPerMicro = 20000;
   unsigned lanes = machine.isa.f32Lanes;
   int64_t vectors = (sizes.columns + lanes - 1) / lanes;
   double finish = 3 + m.fusion.cost;
-  double cycles = double(sizes.batches) *
-                  tiledCycles(machine.isa, plan.tile, sizes.rows, vectors, double(sizes.depth), finish);
+  double cycles = double(sizes.batches) * tiledCycles(machine.isa, plan.tile, sizes.rows, vectors,
+                                                      double(sizes.depth), finish);
   double rightBytes = 4.0 * double(sizes.columns) * double(sizes.depth) *
                       (m.oneRight() ? 1 : double(sizes.batches));
   if (plan.right == MatMulPlan::Right::PackedOnRun)
     cycles += rightBytes / 8;
   double leftBytes = 4.0 * double(sizes.batches) * double(sizes.rows) * double(sizes.depth);
   int64_t panels = (vectors + plan.tile.vectors - 1) / plan.tile.vectors;
-  double again = plan.panelsOutside ? leftBytes * double(panels)
-                                    : rightBytes * std::ceil(double(sizes.rows) / double(plan.blockRows));
+  double again = plan.panelsOutside
+                     ? leftBytes * double(panels)
+                     : rightBytes * std::ceil(double(sizes.rows) / double(plan.blockRows));
   double moved = leftBytes + rightBytes + 0.2 * again;
-  double tasks = double(sizes.batches) * double(panels) * std::ceil(double(sizes.rows) / double(plan.blockRows));
+  double tasks = double(sizes.batches) * double(panels) *
+                 std::ceil(double(sizes.rows) / double(plan.blockRows));
   double threads = std::min<double>(machine.threads, tasks);
-  return std::max(cycles / kCyclesPerMicro / threads, moved / kBytesPerMicro / std::min(threads, 2.0)) + 2;
+  return std::max(cycles / kCyclesPerMicro / threads,
+                  moved / kBytesPerMicro / std::min(threads, 2.0)) +
+         2;
 }
 
 } // namespace
@@ -86,8 +93,8 @@ void proposeMatMul(const ProblemReader &problem, const Machine &machine, const S
   }
 
   std::vector<RegisterTile> tiles =
-      rankTiles(machine.isa, sizes.rows, vectors, double(std::max<int64_t>(1, sizes.depth)), 3 + m.fusion.cost,
-                rowLimit(m));
+      rankTiles(machine.isa, sizes.rows, vectors, double(std::max<int64_t>(1, sizes.depth)),
+                3 + m.fusion.cost, rowLimit(m));
   if (!m.rows.isStatic()) // every number of rows up to the tile's gets code of its own
     std::erase_if(tiles, [](RegisterTile tile) { return tile.rows > 8; });
   unsigned offered = 0;
@@ -116,7 +123,8 @@ void proposeMatMul(const ProblemReader &problem, const Machine &machine, const S
         int64_t copies = m.oneRight() ? 1 : m.batches().upperBound();
         __int128 bytes = __int128(panelElements.upperBound()) * bound * copies * 4;
         if (bytes > kWorkspaceLimit) {
-          sink.refuse(plan.text().c_str(), "packing the right side may need more than 2 GiB of workspace");
+          sink.refuse(plan.text().c_str(),
+                      "packing the right side may need more than 2 GiB of workspace");
           continue;
         }
         schedule.workspaceBytes = uint64_t(bytes);
@@ -133,8 +141,8 @@ void proposeMatMul(const ProblemReader &problem, const Machine &machine, const S
     sink.refuse("matmul", "no way to read the right side");
 }
 
-void packMatMul(const ProblemReader &problem, const Machine &machine, const Schedule &schedule, uint32_t input,
-                const void *constant, void *packed) {
+void packMatMul(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                uint32_t input, const void *constant, void *packed) {
   auto found = MatMul::find(problem);
   if (!found || !*found || uint32_t(problem.inputOf((*found)->right.value)) != input)
     return;
@@ -143,13 +151,15 @@ void packMatMul(const ProblemReader &problem, const Machine &machine, const Sche
   const float *from = static_cast<const float *>(constant);
   float *to = static_cast<float *>(packed);
   int64_t lanes = machine.isa.f32Lanes, columns = m.columns.value, depth = m.depth.value;
-  int64_t width = int64_t(plan.tile.vectors) * lanes, padded = (columns + lanes - 1) / lanes * lanes;
+  int64_t width = int64_t(plan.tile.vectors) * lanes,
+          padded = (columns + lanes - 1) / lanes * lanes;
   for (int64_t panel = 0; panel < padded; panel += width) {
     int64_t panelWidth = std::min(width, padded - panel);
     for (int64_t k = 0; k < depth; ++k)
       for (int64_t j = 0; j < panelWidth; ++j) {
         int64_t column = panel + j;
-        *to++ = column < columns ? from[k * m.right.depth.constant + column * m.right.row.constant] : 0.0f;
+        *to++ = column < columns ? from[k * m.right.depth.constant + column * m.right.row.constant]
+                                 : 0.0f;
       }
   }
 }
