@@ -184,6 +184,15 @@ private:
                         e.mul(e.add(e.mul(pixelColumn, columnStep), columnShift), l.pixel)),
                   4);
     operands.right = right;
+    if (!conv.transposed && uint64_t(sizes.groupElements) * 4 > e.machine.l2Bytes / 4) {
+      int64_t across = (plan.chunkColumns + plan.tile.rows - 1) / plan.tile.rows,
+              down = plan.chunkRows / plan.tileRows;
+      Value number = e.div(e.sub(row, firstRow), plan.tileRows);
+      if (plan.tileRows == 1)
+        number = e.add(e.mul(number, across), e.div(e.sub(column, firstColumn), plan.tile.rows));
+      operands.prefetchRight(e, e.index(sizes.depth * vectors * sizes.lanes), number,
+                             plan.tileRows == 1 ? across * down : down, vectors);
+    }
     for (unsigned r = 0; r < rows; ++r) {
       int64_t width = plan.tileRows > 1 ? conv.outColumns.value : int64_t(rows);
       operands.rowOffsets.push_back(e.add(e.mul(l.row, int64_t(r) / width * rowStep),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Emits depthwise convolutions with channels along vectors, in blocked and channels-last images. A
-// task is some output rows of a block of channels. Window rows outside the image are left out by
-// the bounds of their loop; window columns outside it by emitting the tiles at both ends of a row
-// on their own, or, where extents are not known, by bounds again, one column at a time.
+// task is some output rows of a block of channels, or of all blocks where these lie side by side.
+// Window rows outside the image are left out by the bounds of their loop; window columns outside it
+// by emitting the tiles at both ends of a row on their own, or, where extents are not known, by
+// bounds again, one column at a time.
 #include "codegen/contraction/DepthwiseEmission.h"
 #include "codegen/contraction/TileEmission.h"
 
@@ -29,22 +30,14 @@ public:
     inPlace = conv.fusion.cost * double(plan.tile) < 160;
   }
 
-  Value taskCount() { return e.mul(e.mul(e.extentOf(conv.batch), blocks), chunks); }
+  Value taskCount() { return e.mul(e.mul(e.extentOf(conv.batch), isBlocked ? blocks : 1), chunks); }
 
   void tasks(Value begin, Value end) {
     e.loop(begin, end, 1, [&](Value task) {
       Value chunk = e.rem(task, chunks);
       task = e.div(task, chunks);
-      block = e.rem(task, blocks);
-      image = e.div(task, blocks);
-      mask = conv.groups % lanes ? e.tailMask(e.sub(e.index(conv.groups), e.mul(block, lanes)))
-                                 : Value();
-      Value area = e.mul(inRows, inColumns);
-      Value offset = isBlocked ? e.mul(e.add(e.mul(image, blocks), block), e.mul(area, lanes))
-                               : e.add(e.mul(image, e.mul(area, conv.groups)), e.mul(block, lanes));
-      source = e.advance(e.pointerOf(conv.input), offset, 4);
-      int64_t window = conv.rows.size * conv.columns.size;
-      weights = e.advance(e.pointerOf(conv.weight), e.mul(block, window * lanes), 4);
+      taskBlock = isBlocked ? e.rem(task, blocks) : Value();
+      image = isBlocked ? e.div(task, blocks) : task;
       Value first = e.mul(chunk, plan.chunkRows);
       e.loop(first, e.minimum(e.add(first, plan.chunkRows), outRows), 1,
              [&](Value row) { this->row(row); });
@@ -71,6 +64,26 @@ private:
     return inside(conv.rows, row, inRows);
   }
 
+  /// Calls `body` for each block of channels of the task.
+  void forBlocks(llvm::function_ref<void()> body) {
+    auto emit = [&](Value number) {
+      block = number;
+      mask = conv.groups % lanes ? e.tailMask(e.sub(e.index(conv.groups), e.mul(block, lanes)))
+                                 : Value();
+      Value area = e.mul(inRows, inColumns);
+      Value offset = isBlocked ? e.mul(e.add(e.mul(image, blocks), block), e.mul(area, lanes))
+                               : e.add(e.mul(image, e.mul(area, conv.groups)), e.mul(block, lanes));
+      source = e.advance(e.pointerOf(conv.input), offset, 4);
+      int64_t window = conv.rows.size * conv.columns.size;
+      weights = e.advance(e.pointerOf(conv.weight), e.mul(block, window * lanes), 4);
+      body();
+    };
+    if (isBlocked)
+      emit(taskBlock);
+    else
+      e.loop(e.index(0), e.index(blocks), 1, emit);
+  }
+
   void row(Value row) {
     const Convolution::Window &x = conv.columns;
     WindowRange range = rowRange(row);
@@ -86,10 +99,10 @@ private:
         repeats = (inner.end - column) / plan.tile;
       if (repeats > 1) {
         e.loop(e.index(column), e.index(column + repeats * plan.tile), plan.tile,
-               [&](Value at) { tile(row, range, at, plan.tile); });
+               [&](Value at) { forBlocks([&] { tile(row, range, at, plan.tile); }); });
         column += repeats * plan.tile;
       } else {
-        tile(row, range, e.index(column), width);
+        forBlocks([&] { tile(row, range, e.index(column), width); });
         column += width;
       }
     }
@@ -105,9 +118,10 @@ private:
         e.maximum(e.minimum(e.select(e.lt(room, e.index(0)), e.index(0), end), outColumns), first);
     Value tiles = e.div(e.sub(end, first), plan.tile);
     Value endTiles = e.add(first, e.mul(tiles, plan.tile));
-    auto single = [&](Value column) { oneColumn(row, range, column); };
+    auto single = [&](Value column) { forBlocks([&] { oneColumn(row, range, column); }); };
     e.loop(e.index(0), first, 1, single);
-    e.loop(first, endTiles, plan.tile, [&](Value at) { tile(row, range, at, plan.tile); });
+    e.loop(first, endTiles, plan.tile,
+           [&](Value at) { forBlocks([&] { tile(row, range, at, plan.tile); }); });
     e.loop(endTiles, outColumns, 1, single);
   }
 
@@ -128,6 +142,7 @@ private:
     const Convolution::Window &x = conv.columns;
     auto known = Emitter::constantIndex(column), knownIn = Emitter::constantIndex(inColumns);
     Value start = e.sub(e.mul(column, x.stride), x.padBegin);
+    prefetchRows(row, start, width);
     Values sums(size_t(width), e.constant(e.f32Vector(), 0));
     sums = e.loop(range.from, range.to, 1, sums, [&](Value windowRow, ValueRange carried) {
       Values next(carried);
@@ -156,6 +171,17 @@ private:
       return next;
     });
     store(row, column, sums);
+  }
+
+  /// Asks for the image rows that the next output row needs besides those of this one.
+  void prefetchRows(Value row, Value start, int64_t width) {
+    const Convolution::Window &y = conv.rows, &x = conv.columns;
+    for (int64_t ahead = 1; ahead <= std::min(y.stride, y.reach()); ++ahead) {
+      Value imageRow = e.add(e.mul(row, y.stride), y.reach() - 1 - y.padBegin + ahead);
+      Value line = e.mul(e.add(e.mul(imageRow, inColumns), start), pixel);
+      for (int64_t place = 0; place < width * x.stride; ++place)
+        e.prefetch(source, e.add(line, place * pixel), 4);
+    }
   }
 
   void oneColumn(Value row, WindowRange range, Value column) {
@@ -206,7 +232,7 @@ private:
   bool isBlocked, inPlace;
   TileFinish finish;
   Value outRows, outColumns, inRows, inColumns, chunks;
-  Value image, block, mask, source, weights; ///< of the current task
+  Value image, taskBlock, block, mask, source, weights; ///< of the current task
 };
 
 } // namespace

@@ -173,6 +173,10 @@ private:
       placed.left = e.advance(operands.left, e.mul(first, leftRow), 4);
       for (unsigned r = 0; r < rowCount; ++r)
         placed.rowOffsets.push_back(e.mul(leftRow, int64_t(r)));
+      if (prefetches())
+        placed.prefetchRight(e, e.mul(depth, int64_t(vectors) * lanes),
+                             e.div(e.sub(first, from), plan.tile.rows),
+                             plan.blockRows / plan.tile.rows, vectors);
       Values sums = emitTile(e, vectors, placed, nest);
       for (unsigned i = 0; i < sums.size(); ++i)
         e.storeVector(DVT_F32, sums[i], e.workerScratch(), e.index(int64_t(i) * lanes));
@@ -190,6 +194,13 @@ private:
         finish.emit(outputIndex(index, e.add(first, r), column), sums, masks);
       });
     });
+  }
+
+  /// Packed right sides that do not stay in the cache between two runs.
+  bool prefetches() const {
+    if (plan.right != MatMulPlan::Right::Packed || !plan.panelsOutside)
+      return false;
+    return uint64_t(m.depth.value * m.columns.value) * 4 > e.machine.l2Bytes / 4;
   }
 
   /// Calls `body` for each number of rows that a tile can have, under the condition that it has it.

@@ -3,6 +3,8 @@
 // See the header.
 #include "codegen/contraction/TileEmission.h"
 
+#include <algorithm>
+
 namespace dovetail::codegen {
 
 Value emitProduct(Emitter &e, const Product &product) {
@@ -11,6 +13,27 @@ Value emitProduct(Emitter &e, const Product &product) {
     for (const dvt_extent &factor : product.factors)
       value = e.mul(value, e.extentOf(factor));
   return value;
+}
+
+constexpr int64_t kLineElements = 16; // of a cache line
+
+void TileOperands::prefetchRight(Emitter &e, Value elements, Value tile, int64_t tiles,
+                                 unsigned vectors) {
+  int64_t width = int64_t(vectors) * e.lanes();
+  prefetchShift = 0;
+  if (tiles < 4) {
+    constexpr int64_t kDistance = 512; // elements
+    prefetch = e.advance(right, e.index(kDistance), 4);
+  } else {
+    while (prefetchShift < 4 && (int64_t(2) << prefetchShift) <= tiles)
+      ++prefetchShift;
+    int64_t parts = int64_t(1) << prefetchShift;
+    Value next = e.add(elements, e.mul(e.div(elements, parts), tile));
+    // When all of it has been asked for, ask for what is there already.
+    prefetch = e.advance(right, e.select(e.lt(tile, e.index(parts)), next, e.index(0)), 4);
+  }
+  prefetchLines = unsigned(
+      std::max<int64_t>(1, ((width >> prefetchShift) + kLineElements - 1) / kLineElements));
 }
 
 namespace {
@@ -44,6 +67,12 @@ private:
       Value mask = operands.rightMasks.empty() ? Value() : operands.rightMasks[v];
       row.push_back(
           e.loadVector(DVT_F32, rightPointer, e.index(int64_t(v) * e.lanes()), e.lanes(), mask));
+    }
+    if (operands.prefetch) {
+      Value shift = e.index(operands.prefetchShift);
+      Value ahead = operands.prefetchShift ? e.shiftRight(right, shift) : right;
+      for (unsigned line = 0; line < operands.prefetchLines; ++line)
+        e.prefetch(operands.prefetch, e.add(ahead, int64_t(line) * kLineElements), 4);
     }
     Value shared = e.advance(operands.left, left, 4);
     for (unsigned r = 0; r < rowPointers.size(); ++r) {

@@ -33,6 +33,15 @@ struct TileOperands {
   Values rowOffsets; ///< of each row's first element on the left
   /// Right vectors are `lanes` apart; where given, their masks (null: whole).
   Values rightMasks;
+  /// Where given, each step asks for `prefetchLines` cache lines from here on, further on by 1 /
+  /// 2^prefetchShift of what the right side has advanced.
+  Value prefetch;
+  unsigned prefetchShift = 0, prefetchLines = 1;
+
+  /// Packed right sides are read from far away once. Where the same panel (of `elements`) serves
+  /// `tiles` tiles one after the other, tile number `tile` asks for its share of the panel that
+  /// follows; where there are few, for what the tile itself needs soon.
+  void prefetchRight(Emitter &e, Value elements, Value tile, int64_t tiles, unsigned vectors);
 };
 
 /// Sums of rowOffsets.size() x `vectors` outputs, row by row, added to `initial` where given.

@@ -71,7 +71,7 @@ void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
     plan.layout = layout;
     plan.tile =
         plain ? std::clamp<int64_t>(columns / lanes, 1, 4) : chooseTile(machine, columns, known);
-    int64_t planes = batch * (plain ? conv.groups : blocks);
+    int64_t planes = batch * (plain ? conv.groups : layout == ImageLayout::Blocked ? blocks : 1);
     int64_t wanted = machine.threads == 1 ? 1 : (8 * machine.threads + planes - 1) / planes;
     plan.chunkRows = std::max<int64_t>(1, (rows + wanted - 1) / wanted);
     schedule.algorithm = plan.text();
