@@ -19,6 +19,7 @@
 #include "codegen/schedule/Machine.h"
 #include "codegen/schedule/ProblemReader.h"
 #include "support/Expected.h"
+#include "support/Extent.h"
 
 namespace dovetail::codegen {
 
@@ -143,6 +144,9 @@ public:
   /// The same with carried values: the body returns their next ones; their last ones come back.
   Values loop(Value from, Value to, int64_t step, ValueRange initial,
               llvm::function_ref<Values(Value i, ValueRange carried)> body);
+  /// Steps of one; where there is time for it, `unroll` bodies in each trip.
+  Values unrolledLoop(Value from, Value to, unsigned unroll, ValueRange initial,
+                      llvm::function_ref<Values(Value i, ValueRange carried)> body);
   void ifTrue(Value condition, llvm::function_ref<void()> then);
   Values ifElse(Value condition, llvm::function_ref<Values()> then,
                 llvm::function_ref<Values()> otherwise);
@@ -167,6 +171,8 @@ public:
   Value extent(uint32_t tensorNumber, uint32_t dimension);
   /// Any extent that is static or also an extent of some input or output.
   Value extentOf(const dvt_extent &extent);
+  /// A polynomial over symbols that are extents of inputs or outputs.
+  Value extentOf(const Extent &extent);
   Value workspace();     ///< shared by all workers
   Value workerScratch(); ///< this worker's own
   Value worker();

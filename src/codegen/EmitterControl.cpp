@@ -38,6 +38,20 @@ Values Emitter::loop(Value from, Value to, int64_t step, ValueRange initial,
   return Values(loop.getResults());
 }
 
+Values Emitter::unrolledLoop(Value from, Value to, unsigned unroll, ValueRange initial,
+                             llvm::function_ref<Values(Value, ValueRange)> body) {
+  Values carried(initial);
+  Value whole = add(from, sub(sub(to, from), rem(sub(to, from), int64_t(unroll))));
+  if (unroll > 1)
+    carried = loop(from, whole, unroll, carried, [&](Value i, ValueRange values) {
+      Values next(values);
+      for (unsigned copy = 0; copy < unroll; ++copy)
+        next = body(add(i, int64_t(copy)), next);
+      return next;
+    });
+  return loop(unroll > 1 ? whole : from, to, 1, carried, body);
+}
+
 void Emitter::ifTrue(Value condition, llvm::function_ref<void()> then) {
   if (auto known = constantIndex(condition)) {
     if (*known)

@@ -8,7 +8,9 @@
 namespace dovetail::codegen {
 
 static const EmissionFamily kFamilies[] = {
-    {"pointwise", emitPointwiseKernel}, {"matmul", emitMatMulKernel},
+    {"pointwise", emitPointwiseKernel}, {"rows", emitRowsKernel},
+    {"affine", emitAffineKernel},       {"pool", emitPoolKernel},
+    {"move", emitMoveKernel},           {"matmul", emitMatMulKernel},
     {"conv", emitConvolutionKernel},    {"depthwise", emitDepthwiseKernel},
     {"attention", emitAttentionKernel},
 };

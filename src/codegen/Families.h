@@ -24,6 +24,14 @@ const EmissionFamily *findEmissionFamily(std::string_view name);
 Expected<std::vector<uint8_t>> compileKernel(const ProblemReader &problem, const Machine &machine,
                                              const Schedule &schedule);
 
+Status emitAffineKernel(const ProblemReader &problem, const Machine &machine,
+                        const Schedule &schedule, KernelModule &module);
+Status emitPoolKernel(const ProblemReader &problem, const Machine &machine,
+                      const Schedule &schedule, KernelModule &module);
+Status emitMoveKernel(const ProblemReader &problem, const Machine &machine,
+                      const Schedule &schedule, KernelModule &module);
+Status emitRowsKernel(const ProblemReader &problem, const Machine &machine,
+                      const Schedule &schedule, KernelModule &module);
 Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
 Status emitMatMulKernel(const ProblemReader &problem, const Machine &machine,

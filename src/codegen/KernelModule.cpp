@@ -151,7 +151,7 @@ Expected<std::vector<uint8_t>> KernelModule::finish(const Schedule &schedule) {
   header.scratchBytes = schedule.scratchBytes;
   phases.resize(header.codeOffset - sizeof(ImageHeader));
   phases.insert(phases.end(), image->code.begin(), image->code.end());
-  header.checksum = imageChecksum(phases.data(), phases.size());
+  header.checksum = imageChecksum(header, phases.data(), phases.size());
   std::vector<uint8_t> bytes;
   append(bytes, header);
   bytes.insert(bytes.end(), phases.begin(), phases.end());

@@ -145,8 +145,10 @@ public:
       return e.select(a, b, c);
     case Kind::Cast:
       return wrap(e.convert(a, e.registerType(node.type)));
+    default:
+      e.fail("a reduction where an element-wise op is expected");
+      return e.constant(type, 0);
     }
-    return {};
   }
 
 private:

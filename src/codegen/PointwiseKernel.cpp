@@ -31,8 +31,9 @@ public:
 
   void emit(Value begin, Value end) {
     emitLevel(-1);
+    std::vector<uint32_t> axes = space.allAxes();
     e.loop(begin, end, 1, [&](Value task) {
-      SpaceEmission::Task decoded = space.decode(phase.split, task);
+      SpaceEmission::Task decoded = space.decode(phase.split, axes, task);
       indices = decoded.indices;
       for (uint32_t axis = 0; axis < phase.split.axis; ++axis)
         emitLevel(axis);
@@ -212,7 +213,10 @@ Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
     return phases.takeError();
   for (const PointwisePhase &phase : *phases)
     module.addPhase(
-        [&](Emitter &e) { return SpaceEmission(e, phase.space).taskCount(phase.split); },
+        [&](Emitter &e) {
+          SpaceEmission space(e, phase.space);
+          return space.taskCount(phase.split, space.allAxes());
+        },
         [&](Emitter &e, Value begin, Value end) {
           PointwisePhaseEmitter(e, phase).emit(begin, end);
         });

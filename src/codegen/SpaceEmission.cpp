@@ -83,23 +83,37 @@ Value SpaceEmission::loadAlongLast(uint32_t number, Value base, Value i, unsigne
   return e.gather(type(number), pointer(number), offsets, mask);
 }
 
-Value SpaceEmission::taskCount(const TaskSplit &split) {
-  Value count = e.ceilDiv(extent(split.axis), split.chunk);
-  for (uint32_t axis = 0; axis < split.axis; ++axis)
-    count = e.mul(count, extent(axis));
+std::vector<uint32_t> SpaceEmission::allAxes() const {
+  std::vector<uint32_t> axes;
+  for (uint32_t axis = 0; axis < space.axes.size(); ++axis)
+    axes.push_back(axis);
+  return axes;
+}
+
+Value SpaceEmission::taskCount(const TaskSplit &split, llvm::ArrayRef<uint32_t> axes) {
+  if (axes.empty())
+    return e.index(1);
+  Value count = e.ceilDiv(extent(axes[split.axis]), split.chunk);
+  for (uint32_t i = 0; i < split.axis; ++i)
+    count = e.mul(count, extent(axes[i]));
   return count;
 }
 
-SpaceEmission::Task SpaceEmission::decode(const TaskSplit &split, Value task) {
+SpaceEmission::Task SpaceEmission::decode(const TaskSplit &split, llvm::ArrayRef<uint32_t> axes,
+                                          Value task) {
   Task decoded;
   decoded.indices.resize(space.axes.size());
-  Value chunks = e.ceilDiv(extent(split.axis), split.chunk);
+  decoded.from = e.index(0);
+  decoded.to = e.index(1);
+  if (axes.empty())
+    return decoded;
+  Value chunks = e.ceilDiv(extent(axes[split.axis]), split.chunk);
   decoded.from = e.mul(e.rem(task, chunks), split.chunk);
-  decoded.to = e.minimum(e.add(decoded.from, split.chunk), extent(split.axis));
+  decoded.to = e.minimum(e.add(decoded.from, split.chunk), extent(axes[split.axis]));
   Value rest = e.div(task, chunks);
-  for (uint32_t axis = split.axis; axis-- > 0;) {
-    decoded.indices[axis] = axis == 0 ? rest : e.rem(rest, extent(axis));
-    rest = axis == 0 ? rest : e.div(rest, extent(axis));
+  for (uint32_t i = split.axis; i-- > 0;) {
+    decoded.indices[axes[i]] = i == 0 ? rest : e.rem(rest, extent(axes[i]));
+    rest = i == 0 ? rest : e.div(rest, extent(axes[i]));
   }
   return decoded;
 }

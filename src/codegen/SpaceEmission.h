@@ -28,13 +28,15 @@ public:
   Value loadAlongLast(uint32_t operand, Value base, Value i, unsigned lanes, Value mask);
 
   /// Number of tasks, and what a task stands for: indices of the axes before split.axis, and the
-  /// part [from, to) of that axis.
-  Value taskCount(const TaskSplit &split);
+  /// part [from, to) of that axis. The split counts within `axes`, which may be empty: then there
+  /// is one task, of everything.
+  Value taskCount(const TaskSplit &split, llvm::ArrayRef<uint32_t> axes);
   struct Task {
-    std::vector<Value> indices;
+    std::vector<Value> indices; ///< for each axis of the space; null where not known
     Value from, to;
   };
-  Task decode(const TaskSplit &split, Value task);
+  Task decode(const TaskSplit &split, llvm::ArrayRef<uint32_t> axes, Value task);
+  std::vector<uint32_t> allAxes() const;
 
   /// Mask of the lanes from `inner` on that are not padding in block `outer`; null where nothing is
   /// padded.

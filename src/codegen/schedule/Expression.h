@@ -82,6 +82,14 @@ enum class ExpressionKind {
   ShiftRight,
   Select, ///< a ? b : c
   Cast,   ///< to `type`
+  // Over the reduced axes of a space, see schedule/Rows.h; never in purely element-wise ops
+  ReduceSum,
+  ReduceProduct,
+  ReduceMin,
+  ReduceMax,
+  ReduceArgMin,
+  ReduceArgMax, ///< i64, the first index where several tie; the last where `integer` is 1
+  ReduceCount,  ///< how many elements are reduced, a number of `type`
 };
 
 using NodeId = uint32_t;

@@ -9,6 +9,10 @@ namespace dovetail::codegen {
 const std::vector<ScheduleFamily> &scheduleFamilies() {
   static const std::vector<ScheduleFamily> families = {
       {"pointwise", proposePointwise, packPointwise},
+      {"rows", proposeRows, packRows},
+      {"affine", proposeAffine, nullptr},
+      {"pool", proposePool, packPool},
+      {"move", proposeMove, nullptr},
       {"matmul", proposeMatMul, packMatMul},
       {"conv", proposeConvolution, packConvolution},
       {"depthwise", proposeDepthwise, packDepthwise},

@@ -10,6 +10,14 @@ namespace dovetail::codegen {
 
 void proposePointwise(const ProblemReader &problem, const Machine &machine,
                       const ScheduleSink &sink);
+void proposeAffine(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
+void proposePool(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
+void packPool(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+              uint32_t input, const void *constant, void *packed);
+void proposeMove(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
+void proposeRows(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
+void packRows(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+              uint32_t input, const void *constant, void *packed);
 void packPointwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                    uint32_t input, const void *constant, void *packed);
 void proposeMatMul(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);

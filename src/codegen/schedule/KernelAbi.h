@@ -44,7 +44,7 @@ struct ImageHeader {
   uint64_t codeBytes;
   uint64_t workspaceBytes; ///< shared by all workers
   uint64_t scratchBytes;   ///< for each worker
-  uint64_t checksum;       ///< imageChecksum() of the phases and the code
+  uint64_t checksum;       ///< imageChecksum() of everything else
 };
 
 struct ImagePhase {
@@ -53,9 +53,9 @@ struct ImagePhase {
   int64_t staticCount; ///< number of tasks where `count` is kNoOffset
 };
 
-/// Finds damage, not malice.
-inline uint64_t imageChecksum(const uint8_t *bytes, uint64_t size) {
-  uint64_t sum = size * 0x9e3779b97f4a7c15;
+/// Of the header, its checksum taken as 0, and the `size` bytes after it. Finds damage, not malice.
+inline uint64_t imageChecksum(const uint8_t *bytes, uint64_t size, uint64_t start) {
+  uint64_t sum = start + size * 0x9e3779b97f4a7c15;
   for (uint64_t i = 0; i < size; i += 8) {
     uint64_t word = 0;
     std::memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
@@ -63,6 +63,11 @@ inline uint64_t imageChecksum(const uint8_t *bytes, uint64_t size) {
     sum ^= sum >> 32;
   }
   return sum;
+}
+inline uint64_t imageChecksum(ImageHeader header, const uint8_t *rest, uint64_t size) {
+  header.checksum = 0;
+  return imageChecksum(
+      rest, size, imageChecksum(reinterpret_cast<const uint8_t *>(&header), sizeof(header), 0));
 }
 
 } // namespace dovetail::codegen

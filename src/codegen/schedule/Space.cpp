@@ -76,7 +76,8 @@ public:
     for (const SpaceRequest::Tensor &tensor : request.tensors)
       if (Status status = place(tensor); !status)
         return status.takeError();
-    merge();
+    if (request.merge)
+      merge();
     if (space.axes.empty()) {
       space.axes.push_back({{}, 1, 1, false});
       for (SpaceOperand &operand : space.operands)
@@ -112,8 +113,12 @@ private:
     if (value.rank > rank)
       return badInput("{} has more dimensions than the result", valueText(value));
     std::vector<bool> has(rank, false);
+    SpaceOperand operand;
+    operand.dimensions = tensor.dimensions;
+    for (size_t i = 0; tensor.dimensions.empty() && i < value.rank; ++i)
+      operand.dimensions.push_back(rank - value.rank + i);
     for (size_t i = 0; i < value.rank; ++i) {
-      size_t logical = rank - value.rank + i;
+      size_t logical = operand.dimensions[i];
       if (!surelyBroadcasts(value.extents[i], request.shape[logical]))
         return badInput("extent {} of {} may differ from {}", extentText(value.extents[i]),
                         valueText(value), extentText(request.shape[logical]));
@@ -122,7 +127,6 @@ private:
           (tensor.laidOut &&
            isOne(request.shape[logical])); // a block of a dimension of 1 is there, padded
     }
-    SpaceOperand operand;
     operand.value = tensor.value;
     bool blocked = false;
     for (size_t i = 0; i < space.axes.size(); ++i) {
@@ -137,16 +141,35 @@ private:
       return space.axes[a].dimensions[0].logical < space.axes[b].dimensions[0].logical;
     };
     if (!tensor.laidOut) {
-      bool asLogical =
-          !blocked && std::is_sorted(operand.order.begin(), operand.order.end(), logicalOrder);
+      bool asLogical = std::is_sorted(operand.order.begin(), operand.order.end(), logicalOrder) &&
+                       (!blocked || blocksAreWhole(operand));
       operand.packed = tensor.pack && !asLogical;
-      if (!operand.packed && blocked)
+      if (!operand.packed && blocked && !asLogical)
         return badInput("{} is row-major in a space of blocks", valueText(value));
       if (!operand.packed)
         std::stable_sort(operand.order.begin(), operand.order.end(), logicalOrder);
     }
     space.operands.push_back(std::move(operand));
     return Status::success();
+  }
+
+  /// Whether blocks follow each other in memory as in row-major: each block axis is followed by its
+  /// inside, unpadded.
+  bool blocksAreWhole(const SpaceOperand &operand) {
+    for (size_t i = 0; i < operand.order.size(); ++i) {
+      const Axis &axis = space.axes[operand.order[i]];
+      const SpaceDimension &dimension = axis.dimensions[0];
+      if (axis.padded)
+        return false;
+      if (dimension.block == 1 || dimension.inside)
+        continue;
+      if (i + 1 == operand.order.size())
+        return false;
+      const SpaceDimension &next = space.axes[operand.order[i + 1]].dimensions[0];
+      if (next.logical != dimension.logical || !next.inside)
+        return false;
+    }
+    return true;
   }
 
   bool mergeable(uint32_t axis) {
@@ -247,7 +270,7 @@ void packOperand(const Space &space, const SpaceOperand &operand, const dvt_valu
   std::vector<int64_t> strides(rank, 0);
   int64_t stride = 1;
   for (size_t i = value.rank; i-- > 0;) {
-    strides[rank - value.rank + i] = isOne(value.extents[i]) ? 0 : stride;
+    strides[operand.dimensions[i]] = isOne(value.extents[i]) ? 0 : stride;
     stride *= value.extents[i].value;
   }
   int64_t count = 1;
@@ -280,7 +303,7 @@ void packOperand(const Space &space, const SpaceOperand &operand, const dvt_valu
 TaskSplit splitTasks(const std::vector<Axis> &axes, double grain, int64_t innerStep) {
   double inside = 1;
   for (uint32_t axis = axes.size(); axis-- > 0;) {
-    double whole = inside * axes[axis].typical;
+    double whole = inside * std::max(1.0, axes[axis].typical);
     if (whole >= grain || axis == 0) {
       int64_t chunk = std::max<int64_t>(1, int64_t(grain / inside));
       if (axis + 1 == axes.size())

@@ -41,6 +41,7 @@ struct SpaceOperand {
   std::vector<bool> present;   ///< for each axis; false: the same element all along the axis
   std::vector<uint32_t> order; ///< the axes that are present, outermost in memory first
   bool packed = false; ///< a constant that pack writes in the space's order, padding included
+  std::vector<uint32_t> dimensions; ///< logical dimension of the space for each of the tensor's
 
   /// Axes whose extents multiply to the stride along `axis`; nothing where not present.
   std::vector<uint32_t> strideAxes(uint32_t axis) const;
@@ -65,11 +66,13 @@ struct SpaceRequest {
     uint32_t value;
     bool laidOut; ///< in the space's layout; else row-major
     bool pack;    ///< a constant that may be packed
+    /// Logical dimension of the space for each of the tensor's; empty: the last ones.
+    std::vector<uint32_t> dimensions = {};
   };
   std::vector<Tensor> tensors;
-  /// Logical dimensions that must not be merged with those for which this differs (such as reduced
-  /// or not).
-  std::vector<bool> kind;
+  bool merge = true;      ///< neighbouring dimensions, where operands allow it
+  std::vector<bool> kind; ///< of logical dimensions; those of different kinds (such as reduced or
+                          ///< not) do not merge
 };
 
 /// BadInput, with the reason, where a tensor does not broadcast to the shape for certain.

@@ -44,7 +44,7 @@ Status LoadedKernel::mapCode(const dvt_prepare_args &args, const Machine &machin
   if (table > size || header.codeOffset < sizeof(header) + table ||
       header.codeOffset > args.kernel_bytes ||
       header.codeBytes != args.kernel_bytes - header.codeOffset || header.codeBytes == 0 ||
-      header.checksum != imageChecksum(bytes + sizeof(header), size))
+      header.checksum != imageChecksum(header, bytes + sizeof(header), size))
     return badInput("a native kernel of {} bytes is damaged; compile it again", args.kernel_bytes);
   if (header.isa != machine.isa.level)
     return badInput("the native kernel is for another instruction set than {}", machine.isa.name());

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels as bytes: what prepare refuses, that loading is cheap, and that proposals do not depend
+// on anything but the problem and the target.
+#include <chrono>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "NativeCheck.h"
+
+namespace dovetail::test {
+namespace {
+
+const char *kProblem = "problem(%0: f32[64], %1: f32[64]) %2: f32[64] = add@14(%0, %1) return(%2)";
+
+struct Fixture {
+  Problem problem = *Problem::parse(kProblem);
+  Target target = Target::host(2);
+  const Provider &native = *plugins().find("native");
+  Candidate candidate = native.propose(target, problem).candidates.at(0);
+  std::vector<uint8_t> bytes = *native.compile(target, problem, candidate);
+
+  dvt_code prepare(const std::vector<uint8_t> &kernel, const Candidate &wanted, dvt_kernel **loaded,
+                   dvt_error &error) {
+    ProblemView view(problem);
+    std::vector<const char *> storage;
+    dvt_candidate wantedView = wanted.view(storage);
+    dvt_target targetView = target.view();
+    const void *constants[] = {nullptr, nullptr};
+    dvt_prepare_args args{};
+    args.struct_size = sizeof(args);
+    args.constants = constants;
+    args.kernel = kernel.data();
+    args.kernel_bytes = kernel.size();
+    args.threads = 2;
+    return native.functions().prepare(native.handle(), &targetView, view, &wantedView, &args,
+                                      loaded, &error);
+  }
+};
+
+TEST(Kernel, DamagedBytesAreRefused) {
+  Fixture fixture;
+  for (size_t at = 0; at < fixture.bytes.size(); at += 7) {
+    std::vector<uint8_t> damaged = fixture.bytes;
+    damaged[at] ^= 0x40;
+    dvt_kernel *kernel = nullptr;
+    dvt_error error{};
+    dvt_code code = fixture.prepare(damaged, fixture.candidate, &kernel, error);
+    EXPECT_EQ(code, DVT_BAD_INPUT) << at;
+    EXPECT_NE(std::strlen(error.message), 0u);
+  }
+  for (size_t size : {size_t(0), size_t(10), fixture.bytes.size() / 2}) {
+    dvt_kernel *kernel = nullptr;
+    dvt_error error{};
+    EXPECT_EQ(fixture.prepare({fixture.bytes.begin(), fixture.bytes.begin() + size},
+                              fixture.candidate, &kernel, error),
+              DVT_BAD_INPUT);
+  }
+}
+
+TEST(Kernel, UnknownCandidatesAreRefused) {
+  Fixture fixture;
+  Candidate other = fixture.candidate;
+  other.algorithm = "pointwise:unheard";
+  dvt_kernel *kernel = nullptr;
+  dvt_error error{};
+  EXPECT_EQ(fixture.prepare(fixture.bytes, other, &kernel, error), DVT_UNSUPPORTED);
+  EXPECT_FALSE(bool(fixture.native.compile(fixture.target, fixture.problem, other)));
+}
+
+TEST(Kernel, TensorsAreChecked) {
+  Fixture fixture;
+  dvt_kernel *kernel = nullptr;
+  dvt_error error{};
+  ASSERT_EQ(fixture.prepare(fixture.bytes, fixture.candidate, &kernel, error), DVT_OK)
+      << error.message;
+  alignas(64) float memory[3][64] = {};
+  int64_t right = 64, wrong = 65;
+  dvt_tensor inputs[2] = {{memory[0], &right, nullptr, 1, DVT_F32, DVT_MEMORY_HOST},
+                          {memory[1], &wrong, nullptr, 1, DVT_F32, DVT_MEMORY_HOST}};
+  dvt_tensor output = {memory[2], &right, nullptr, 1, DVT_F32, DVT_MEMORY_HOST};
+  dvt_run_args args{};
+  args.struct_size = sizeof(args);
+  args.input_count = 2;
+  args.output_count = 1;
+  args.inputs = inputs;
+  args.outputs = &output;
+  EXPECT_EQ(fixture.native.functions().run(kernel, &args, &error), DVT_BAD_INPUT);
+  inputs[1].extents = &right;
+  EXPECT_EQ(fixture.native.functions().run(kernel, &args, &error), DVT_OK);
+  fixture.native.functions().destroy_kernel(kernel);
+}
+
+TEST(Kernel, SameBytesEveryTime) {
+  Fixture fixture;
+  EXPECT_EQ(*fixture.native.compile(fixture.target, fixture.problem, fixture.candidate),
+            fixture.bytes);
+}
+
+TEST(Kernel, LoadingManyIsCheap) {
+  Fixture fixture;
+  std::vector<dvt_kernel *> kernels(200);
+  auto start = std::chrono::steady_clock::now();
+  for (dvt_kernel *&kernel : kernels) {
+    dvt_error error{};
+    ASSERT_EQ(fixture.prepare(fixture.bytes, fixture.candidate, &kernel, error), DVT_OK);
+  }
+  double millis =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  for (dvt_kernel *kernel : kernels)
+    fixture.native.functions().destroy_kernel(kernel);
+  RecordProperty("millis", std::to_string(millis));
+  EXPECT_LT(millis, 500) << "200 kernels; a few milliseconds on an idle machine";
+}
+
+} // namespace
+} // namespace dovetail::test
