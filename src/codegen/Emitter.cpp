@@ -6,7 +6,6 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 
 #include "codegen/schedule/KernelAbi.h"
 
@@ -105,11 +104,14 @@ Value Emitter::iota(unsigned lanes, Type element) {
                                    DenseElementsAttr::get(vectorOf(element, lanes), numbers));
 }
 
+// Not matchPattern(): it asks for a trait whose identity is made from its name, and that identity
+// is not the same in libMLIR and in a plug-in of hidden symbols built by another compiler.
 std::optional<int64_t> Emitter::constantIndex(Value value) {
-  APInt number;
-  if (matchPattern(value, m_ConstantInt(&number)))
-    return number.getSExtValue();
-  return std::nullopt;
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  auto number = constant ? dyn_cast<IntegerAttr>(constant.getValue()) : IntegerAttr();
+  if (!number)
+    return std::nullopt;
+  return number.getValue().getSExtValue();
 }
 
 // --- Arithmetic ---

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "NativeCheck.h"
+#include "codegen/schedule/KernelAbi.h"
 
 namespace dovetail::test {
 namespace {
@@ -96,6 +97,19 @@ TEST(Kernel, SameBytesEveryTime) {
   Fixture fixture;
   EXPECT_EQ(*fixture.native.compile(fixture.target, fixture.problem, fixture.candidate),
             fixture.bytes);
+}
+
+// In a plug-in, too, emission must see that constants are constant: kernels of static extents count
+// their tasks at compile time, and copies are vector moves instead of gathers.
+TEST(Kernel, StaticExtentsAreKnownInThePlugIn) {
+  Fixture fixture;
+  codegen::ImageHeader header;
+  codegen::ImagePhase phase;
+  std::memcpy(&header, fixture.bytes.data(), sizeof(header));
+  ASSERT_EQ(header.phaseCount, 1u);
+  std::memcpy(&phase, fixture.bytes.data() + sizeof(header), sizeof(phase));
+  EXPECT_EQ(phase.count, codegen::kNoOffset);
+  EXPECT_GT(phase.staticCount, 0);
 }
 
 TEST(Kernel, LoadingManyIsCheap) {
