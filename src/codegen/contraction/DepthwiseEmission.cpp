@@ -27,7 +27,10 @@ public:
     blocks = (conv.groups + lanes - 1) / lanes;
     isBlocked = plan.layout == ImageLayout::Blocked;
     pixel = isBlocked ? lanes : conv.groups;
-    inPlace = conv.fusion.cost * double(plan.tile) < 160;
+    // Weights of all blocks are used again for each tile where they stay in the first-level cache.
+    int64_t weightBytes = 4 * blocks * lanes * conv.rows.size * conv.columns.size;
+    blocksOutside = isBlocked || uint64_t(weightBytes) > e.machine.l1Bytes / 2;
+    inPlace = conv.fusion.cost * double(plan.tile * plan.blocks) < 160;
   }
 
   Value taskCount() { return e.mul(e.mul(e.extentOf(conv.batch), isBlocked ? blocks : 1), chunks); }
@@ -39,8 +42,12 @@ public:
       taskBlock = isBlocked ? e.rem(task, blocks) : Value();
       image = isBlocked ? e.div(task, blocks) : task;
       Value first = e.mul(chunk, plan.chunkRows);
-      e.loop(first, e.minimum(e.add(first, plan.chunkRows), outRows), 1,
-             [&](Value row) { this->row(row); });
+      Value end = e.minimum(e.add(first, plan.chunkRows), outRows);
+      auto rows = [&] { e.loop(first, end, 1, [&](Value row) { this->row(row); }); };
+      if (blocksOutside)
+        forBlocks(rows);
+      else
+        rows();
     });
   }
 
@@ -64,12 +71,14 @@ private:
     return inside(conv.rows, row, inRows);
   }
 
-  /// Calls `body` for each block of channels of the task.
+  /// Calls `body` for each group of blocks of channels of the task; the last group may be smaller.
   void forBlocks(llvm::function_ref<void()> body) {
-    auto emit = [&](Value number) {
+    auto emit = [&](Value number, int64_t count) {
       block = number;
-      mask = conv.groups % lanes ? e.tailMask(e.sub(e.index(conv.groups), e.mul(block, lanes)))
-                                 : Value();
+      masks.assign(size_t(count), Value());
+      if (conv.groups % lanes)
+        masks.back() =
+            e.tailMask(e.sub(e.index(conv.groups), e.mul(e.add(block, count - 1), lanes)));
       Value area = e.mul(inRows, inColumns);
       Value offset = isBlocked ? e.mul(e.add(e.mul(image, blocks), block), e.mul(area, lanes))
                                : e.add(e.mul(image, e.mul(area, conv.groups)), e.mul(block, lanes));
@@ -79,10 +88,15 @@ private:
       body();
     };
     if (isBlocked)
-      emit(taskBlock);
-    else
-      e.loop(e.index(0), e.index(blocks), 1, emit);
+      return emit(taskBlock, 1);
+    int64_t whole = blocks / plan.blocks * plan.blocks;
+    e.loop(e.index(0), e.index(whole), plan.blocks, [&](Value first) { emit(first, plan.blocks); });
+    if (whole < blocks)
+      emit(e.index(whole), blocks - whole);
   }
+
+  /// Around what is emitted for one tile, where blocks are not the outer loop.
+  void forTileBlocks(llvm::function_ref<void()> body) { blocksOutside ? body() : forBlocks(body); }
 
   void row(Value row) {
     const Convolution::Window &x = conv.columns;
@@ -99,10 +113,10 @@ private:
         repeats = (inner.end - column) / plan.tile;
       if (repeats > 1) {
         e.loop(e.index(column), e.index(column + repeats * plan.tile), plan.tile,
-               [&](Value at) { forBlocks([&] { tile(row, range, at, plan.tile); }); });
+               [&](Value at) { forTileBlocks([&] { tile(row, range, at, plan.tile); }); });
         column += repeats * plan.tile;
       } else {
-        forBlocks([&] { tile(row, range, e.index(column), width); });
+        forTileBlocks([&] { tile(row, range, e.index(column), width); });
         column += width;
       }
     }
@@ -118,10 +132,10 @@ private:
         e.maximum(e.minimum(e.select(e.lt(room, e.index(0)), e.index(0), end), outColumns), first);
     Value tiles = e.div(e.sub(end, first), plan.tile);
     Value endTiles = e.add(first, e.mul(tiles, plan.tile));
-    auto single = [&](Value column) { forBlocks([&] { oneColumn(row, range, column); }); };
+    auto single = [&](Value column) { forTileBlocks([&] { oneColumn(row, range, column); }); };
     e.loop(e.index(0), first, 1, single);
     e.loop(first, endTiles, plan.tile,
-           [&](Value at) { forBlocks([&] { tile(row, range, at, plan.tile); }); });
+           [&](Value at) { forTileBlocks([&] { tile(row, range, at, plan.tile); }); });
     e.loop(endTiles, outColumns, 1, single);
   }
 
@@ -131,9 +145,18 @@ private:
     return e.mul(e.mul(imageRow, inColumns), pixel);
   }
 
-  Value loadPixel(Value line, Value imageColumn) {
-    Value offset = e.add(line, e.mul(imageColumn, pixel));
-    return e.loadVector(DVT_F32, source, offset, unsigned(lanes), isBlocked ? Value() : mask);
+  Value loadPixel(Value line, Value imageColumn, size_t number) {
+    Value offset = e.add(e.add(line, e.mul(imageColumn, pixel)), int64_t(number) * lanes);
+    return e.loadVector(DVT_F32, source, offset, unsigned(lanes),
+                        isBlocked ? Value() : masks[number]);
+  }
+
+  Value loadWeight(Value windowRow, Value tap, size_t number) {
+    int64_t window = conv.rows.size * conv.columns.size;
+    Value place = e.add(e.mul(windowRow, conv.columns.size), tap);
+    return e.loadVector(DVT_F32, weights,
+                        e.add(e.mul(place, lanes), int64_t(number) * window * lanes),
+                        unsigned(lanes));
   }
 
   /// `width` columns from `column` on. Where the column is a constant, places outside the image are
@@ -143,29 +166,31 @@ private:
     auto known = Emitter::constantIndex(column), knownIn = Emitter::constantIndex(inColumns);
     Value start = e.sub(e.mul(column, x.stride), x.padBegin);
     prefetchRows(row, start, width);
-    Values sums(size_t(width), e.constant(e.f32Vector(), 0));
+    size_t count = masks.size();
+    Values sums(size_t(width) * count, e.constant(e.f32Vector(), 0));
     sums = e.loop(range.from, range.to, 1, sums, [&](Value windowRow, ValueRange carried) {
       Values next(carried);
       Value line = e.add(lineOf(row, windowRow), e.mul(start, pixel));
-      Values taps;
-      for (int64_t tap = 0; tap < x.size; ++tap)
-        taps.push_back(e.loadVector(
-            DVT_F32, weights, e.mul(e.add(e.mul(windowRow, x.size), tap), lanes), unsigned(lanes)));
-      for (int64_t reach = 0; reach < (width - 1) * x.stride + x.reach(); ++reach) {
-        if (known && knownIn) {
-          int64_t imageColumn = *known * x.stride - x.padBegin + reach;
-          if (imageColumn < 0 || imageColumn >= *knownIn)
-            continue;
-        }
-        Value vector;
-        for (int64_t tap = 0; tap < x.size; ++tap) {
-          int64_t rest = reach - tap * x.dilation;
-          if (rest < 0 || rest % x.stride || rest / x.stride >= width)
-            continue;
-          if (!vector)
-            vector = loadPixel(line, e.index(reach));
-          size_t place = size_t(rest / x.stride);
-          next[place] = e.fma(vector, taps[size_t(tap)], next[place]);
+      for (size_t number = 0; number < count; ++number) {
+        Values taps;
+        for (int64_t tap = 0; tap < x.size; ++tap)
+          taps.push_back(loadWeight(windowRow, e.index(tap), number));
+        for (int64_t reach = 0; reach < (width - 1) * x.stride + x.reach(); ++reach) {
+          if (known && knownIn) {
+            int64_t imageColumn = *known * x.stride - x.padBegin + reach;
+            if (imageColumn < 0 || imageColumn >= *knownIn)
+              continue;
+          }
+          Value vector;
+          for (int64_t tap = 0; tap < x.size; ++tap) {
+            int64_t rest = reach - tap * x.dilation;
+            if (rest < 0 || rest % x.stride || rest / x.stride >= width)
+              continue;
+            if (!vector)
+              vector = loadPixel(line, e.index(reach), number);
+            size_t place = size_t(rest / x.stride) * count + number;
+            next[place] = e.fma(vector, taps[size_t(tap)], next[place]);
+          }
         }
       }
       return next;
@@ -173,11 +198,16 @@ private:
     store(row, column, sums);
   }
 
-  /// Asks for the image rows that the next output row needs besides those of this one.
+  /// Asks for image rows that later output rows need, far enough ahead for memory to answer.
   void prefetchRows(Value row, Value start, int64_t width) {
+    if (!isBlocked)
+      return;
     const Convolution::Window &y = conv.rows, &x = conv.columns;
-    for (int64_t ahead = 1; ahead <= std::min(y.stride, y.reach()); ++ahead) {
-      Value imageRow = e.add(e.mul(row, y.stride), y.reach() - 1 - y.padBegin + ahead);
+    constexpr int64_t kCycles = 400;
+    int64_t perRow = Emitter::constantIndex(outColumns).value_or(64) * y.size * x.size;
+    int64_t ahead = (kCycles + perRow - 1) / std::max<int64_t>(1, perRow);
+    for (int64_t step = 0; step < std::min(y.stride, y.reach()); ++step) {
+      Value imageRow = e.add(e.mul(e.add(row, ahead), y.stride), y.reach() - 1 - y.padBegin - step);
       Value line = e.mul(e.add(e.mul(imageRow, inColumns), start), pixel);
       for (int64_t place = 0; place < width * x.stride; ++place)
         e.prefetch(source, e.add(line, place * pixel), 4);
@@ -188,40 +218,50 @@ private:
     const Convolution::Window &x = conv.columns;
     WindowRange across = inside(x, column, inColumns);
     Value start = e.sub(e.mul(column, x.stride), x.padBegin);
-    Values sums(1, e.constant(e.f32Vector(), 0));
+    size_t count = masks.size();
+    Values sums(count, e.constant(e.f32Vector(), 0));
     sums = e.loop(range.from, range.to, 1, sums, [&](Value windowRow, ValueRange outer) {
       Value line = lineOf(row, windowRow);
       return e.loop(across.from, across.to, 1, Values(outer), [&](Value tap, ValueRange carried) {
-        Value weight = e.loadVector(
-            DVT_F32, weights, e.mul(e.add(e.mul(windowRow, x.size), tap), lanes), unsigned(lanes));
-        Value vector = loadPixel(line, e.add(start, e.mul(tap, x.dilation)));
-        return Values{e.fma(vector, weight, carried[0])};
+        Values next;
+        Value imageColumn = e.add(start, e.mul(tap, x.dilation));
+        for (size_t number = 0; number < count; ++number)
+          next.push_back(e.fma(loadPixel(line, imageColumn, number),
+                               loadWeight(windowRow, tap, number), carried[number]));
+        return next;
       });
     });
     store(row, column, sums);
   }
 
-  void finishOne(Value row, Value column, Value sum) {
+  void finishOne(Value row, Value column, const Values &sums) {
     Values index(conv.fusion.extents.size());
     index[0] = image;
     index[1] = e.mul(block, lanes);
     if (conv.rowDimension() >= 0)
       index[unsigned(conv.rowDimension())] = row;
     index[conv.columnDimension()] = column;
-    finish.emit(index, {sum}, {mask});
+    finish.emit(index, sums, masks);
   }
 
+  /// Sums of columns from `column` on, each for all blocks of the group.
   void store(Value row, Value column, const Values &sums) {
-    if (inPlace || sums.size() == 1) {
-      for (size_t i = 0; i < sums.size(); ++i)
-        finishOne(row, e.add(column, int64_t(i)), sums[i]);
+    size_t count = masks.size(), columns = sums.size() / count;
+    if (inPlace || columns == 1) {
+      for (size_t i = 0; i < columns; ++i)
+        finishOne(row, e.add(column, int64_t(i)),
+                  Values(sums.begin() + i * count, sums.begin() + (i + 1) * count));
       return;
     }
     for (size_t i = 0; i < sums.size(); ++i)
       e.storeVector(DVT_F32, sums[i], e.workerScratch(), e.index(int64_t(i) * lanes));
-    e.loop(e.index(0), e.index(int64_t(sums.size())), 1, [&](Value i) {
-      finishOne(row, e.add(column, i),
-                e.loadVector(DVT_F32, e.workerScratch(), e.mul(i, lanes), unsigned(lanes)));
+    e.loop(e.index(0), e.index(int64_t(columns)), 1, [&](Value i) {
+      Values kept;
+      for (size_t number = 0; number < count; ++number)
+        kept.push_back(e.loadVector(DVT_F32, e.workerScratch(),
+                                    e.mul(e.add(e.mul(i, int64_t(count)), int64_t(number)), lanes),
+                                    unsigned(lanes)));
+      finishOne(row, e.add(column, i), kept);
     });
   }
 
@@ -229,10 +269,11 @@ private:
   const Convolution &conv;
   const DepthwisePlan &plan;
   int64_t lanes, blocks, pixel;
-  bool isBlocked, inPlace;
+  bool isBlocked, inPlace, blocksOutside;
   TileFinish finish;
   Value outRows, outColumns, inRows, inColumns, chunks;
-  Value image, taskBlock, block, mask, source, weights; ///< of the current task
+  Value image, taskBlock, block, source, weights; ///< of the current task and group
+  Values masks;                                   ///< of the group's blocks
 };
 
 } // namespace

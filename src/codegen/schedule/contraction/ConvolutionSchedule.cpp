@@ -124,7 +124,7 @@ private:
     int64_t parts = (sizes.panels + plan.panelsPerTask - 1) / plan.panelsPerTask;
     double tasks = double(seen.batch * conv.groups * rowChunks * columnChunks * parts);
     double phases = double(conv.rows.outStep() * conv.columns.outStep());
-    double finish = 3 + conv.fusion.cost + (plan.out == ImageLayout::Plain ? 4 : 0);
+    double finish = 3 + 0.6 * conv.fusion.cost + (plan.out == ImageLayout::Plain ? 4 : 0);
     if (conv.transposed && plan.out == ImageLayout::Plain)
       finish += 12; // outputs of a phase are not neighbours
     finish *= phases;

@@ -12,6 +12,7 @@ namespace dovetail::codegen {
 struct DepthwisePlan {
   ImageLayout layout = ImageLayout::Blocked; ///< of image and outputs
   int64_t tile = 1;      ///< output columns in registers (vectors of them where plain)
+  int64_t blocks = 1;    ///< blocks of channels in registers, where they lie side by side
   int64_t chunkRows = 1; ///< output rows of a task
 
   static DepthwisePlan read(const Schedule &schedule);

@@ -16,16 +16,18 @@ namespace dovetail::codegen {
 DepthwisePlan DepthwisePlan::read(const Schedule &schedule) {
   DepthwisePlan plan;
   char layout = 'b';
-  long long tile = 1, rows = 1;
-  std::sscanf(schedule.algorithm.c_str(), "depthwise:%c:t%lld:r%lld", &layout, &tile, &rows);
+  long long tile = 1, blocks = 1, rows = 1;
+  std::sscanf(schedule.algorithm.c_str(), "depthwise:%c:t%lldx%lld:r%lld", &layout, &tile, &blocks,
+              &rows);
   plan.layout = ImageLayout(layout);
   plan.tile = tile;
+  plan.blocks = blocks;
   plan.chunkRows = rows;
   return plan;
 }
 
 std::string DepthwisePlan::text() const {
-  return fmt::format("depthwise:{}:t{}:r{}", char(layout), tile, chunkRows);
+  return fmt::format("depthwise:{}:t{}x{}:r{}", char(layout), tile, blocks, chunkRows);
 }
 
 InnerColumns innerColumns(const Convolution::Window &window, int64_t columns, int64_t outColumns) {
@@ -35,16 +37,31 @@ InnerColumns innerColumns(const Convolution::Window &window, int64_t columns, in
   return {first, end};
 }
 
-static int64_t chooseTile(const Machine &machine, int64_t columns, bool known) {
-  int64_t most = machine.isa.vectorRegisters >= 32 ? 14 : 7;
+/// Columns of a tile, at most `most`: as few tiles as may be; long rows take tiles that divide
+/// them.
+static int64_t columnsOfTile(int64_t most, int64_t columns, bool known) {
   if (!known)
     return std::min<int64_t>(most, 8);
-  // As few tiles as may be, of about the same size; long rows take tiles that divide them.
   int64_t best = std::min(most, columns);
   for (int64_t tile = best; tile * 2 > best && tile > 1; --tile)
     if (columns % tile == 0)
       return tile;
   return best;
+}
+
+static void chooseTile(const Machine &machine, int64_t blocks, int64_t columns, bool known,
+                       DepthwisePlan &plan) {
+  if (plan.layout == ImageLayout::Plain) {
+    plan.tile = std::clamp<int64_t>(columns / machine.isa.f32Lanes, 1, 4);
+    return;
+  }
+  int64_t sums = machine.isa.vectorRegisters >= 32 ? 24 : 12, most = sums * 7 / 12;
+  plan.tile = columnsOfTile(most, columns, known);
+  if (plan.layout == ImageLayout::Blocked)
+    return;
+  // Several blocks at once make reads run on.
+  plan.blocks = std::min<int64_t>(blocks, machine.isa.vectorRegisters >= 32 ? 4 : 2);
+  plan.tile = columnsOfTile(std::min(most, sums / plan.blocks), columns, known);
 }
 
 void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
@@ -69,8 +86,7 @@ void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
     bool plain = layout == ImageLayout::Plain;
     DepthwisePlan plan;
     plan.layout = layout;
-    plan.tile =
-        plain ? std::clamp<int64_t>(columns / lanes, 1, 4) : chooseTile(machine, columns, known);
+    chooseTile(machine, blocks, columns, known, plan);
     int64_t planes = batch * (plain ? conv.groups : layout == ImageLayout::Blocked ? blocks : 1);
     int64_t wanted = machine.threads == 1 ? 1 : (8 * machine.threads + planes - 1) / planes;
     plan.chunkRows = std::max<int64_t>(1, (rows + wanted - 1) / wanted);
@@ -78,7 +94,7 @@ void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
     if (!plain)
       schedule.packedBytes[uint32_t(problem.inputOf(conv.weight))] =
           4 * uint64_t(blocks * window * lanes);
-    schedule.scratchBytes = 4 * uint64_t(plan.tile * lanes);
+    schedule.scratchBytes = 4 * uint64_t(plan.tile * plan.blocks * lanes);
     double vectors = plain ? std::ceil(double(columns) / double(lanes)) * double(conv.groups)
                            : double(columns) * double(blocks);
     // Plain images load every input of a window anew, by shuffles or gathers where strided.

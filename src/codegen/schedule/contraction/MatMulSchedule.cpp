@@ -46,7 +46,7 @@ double estimateMicros(const Machine &machine, const MatMul &m, const MatMulPlan 
   constexpr double kCyclesPerMicro = 3600, kBytesPerMicro = 20000;
   unsigned lanes = machine.isa.f32Lanes;
   int64_t vectors = (sizes.columns + lanes - 1) / lanes;
-  double finish = 3 + m.fusion.cost;
+  double finish = 3 + 0.6 * m.fusion.cost;
   double cycles = double(sizes.batches) * tiledCycles(machine.isa, plan.tile, sizes.rows, vectors,
                                                       double(sizes.depth), finish);
   double rightBytes = 4.0 * double(sizes.columns) * double(sizes.depth) *
@@ -94,7 +94,7 @@ void proposeMatMul(const ProblemReader &problem, const Machine &machine, const S
 
   std::vector<RegisterTile> tiles =
       rankTiles(machine.isa, sizes.rows, vectors, double(std::max<int64_t>(1, sizes.depth)),
-                3 + m.fusion.cost, rowLimit(m));
+                3 + 0.6 * m.fusion.cost, rowLimit(m));
   if (!m.rows.isStatic()) // every number of rows up to the tile's gets code of its own
     std::erase_if(tiles, [](RegisterTile tile) { return tile.rows > 8; });
   unsigned offered = 0;
