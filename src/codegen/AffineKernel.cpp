@@ -6,6 +6,7 @@
 #include "codegen/Families.h"
 
 #include "codegen/PointwiseEmission.h"
+#include "codegen/SpaceEmission.h"
 #include "codegen/schedule/Affine.h"
 
 namespace dovetail::codegen {
@@ -332,10 +333,12 @@ Status emitAffineKernel(const ProblemReader &problem, const Machine &machine,
   auto phases = planAffine(problem, machine, schedule.inputLayouts, schedule.outputLayouts);
   if (!phases)
     return phases.takeError();
-  for (const AffinePhase &phase : *phases)
+  for (const AffinePhase &phase : *phases) {
+    module.setLanes(lanesAlong(phase.axes.back().staticValue().value_or(-1), machine));
     module.addPhase(
         [&](Emitter &e) { return AffineEmitter(e, phase).taskCount(); },
         [&](Emitter &e, Value begin, Value end) { AffineEmitter(e, phase).emit(begin, end); });
+  }
   return Status::success();
 }
 

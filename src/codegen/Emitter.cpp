@@ -17,7 +17,8 @@ static constexpr arith::FastMathFlags kContract = arith::FastMathFlags::contract
 
 Emitter::Emitter(OpBuilder &builder, const ProblemReader &problem, const Machine &machine,
                  Block &entry)
-    : builder(builder), problem(problem), machine(machine), entry(entry) {}
+    : builder(builder), problem(problem), machine(machine), entry(entry),
+      vectorLanes(machine.isa.f32Lanes) {}
 
 void Emitter::fail(std::string message) {
   if (failed.empty())
@@ -127,18 +128,19 @@ void Emitter::unify(Value &a, Value &b) {
 
 static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
 
-#define ARITHMETIC(name, FloatOp, IntegerOp)                                                       \
+#define ARITHMETIC(name, FloatOp, IntegerOp, flags)                                                \
   Value Emitter::name(Value a, Value b) {                                                          \
     unify(a, b);                                                                                   \
     if (isFloat(a))                                                                                \
-      return builder.createOrFold<FloatOp>(location(), a, b, kContract);                           \
+      return builder.createOrFold<FloatOp>(location(), a, b, flags);                               \
     return builder.createOrFold<IntegerOp>(location(), a, b);                                      \
   }
-ARITHMETIC(add, arith::AddFOp, arith::AddIOp)
-ARITHMETIC(sub, arith::SubFOp, arith::SubIOp)
-ARITHMETIC(mul, arith::MulFOp, arith::MulIOp)
-ARITHMETIC(minimum, arith::MinimumFOp, arith::MinSIOp)
-ARITHMETIC(maximum, arith::MaximumFOp, arith::MaxSIOp)
+ARITHMETIC(add, arith::AddFOp, arith::AddIOp, kContract)
+ARITHMETIC(sub, arith::SubFOp, arith::SubIOp, kContract)
+ARITHMETIC(mul, arith::MulFOp, arith::MulIOp, kContract)
+// Signed zeros are not told apart: doing so takes twice the instructions.
+ARITHMETIC(minimum, arith::MinimumFOp, arith::MinSIOp, arith::FastMathFlags::nsz)
+ARITHMETIC(maximum, arith::MaximumFOp, arith::MaxSIOp, arith::FastMathFlags::nsz)
 #undef ARITHMETIC
 
 #define INTEGER(name, Op)                                                                          \
@@ -329,6 +331,19 @@ Values Emitter::transpose(const Values &rows) {
   return current;
 }
 
+Value Emitter::fold(Value vector, llvm::function_ref<Value(Value, Value)> combine) {
+  unsigned count = cast<VectorType>(vector.getType()).getNumElements();
+  for (; count > 1; count /= 2) {
+    SmallVector<int64_t> low, high;
+    for (unsigned lane = 0; lane < count / 2; ++lane) {
+      low.push_back(lane);
+      high.push_back(count / 2 + lane);
+    }
+    vector = combine(shuffle(vector, vector, low), shuffle(vector, vector, high));
+  }
+  return extract(vector, 0);
+}
+
 Value Emitter::combine(Reduction kind, Value a, Value b) {
   switch (kind) {
   case Reduction::Add:
@@ -388,7 +403,8 @@ Value Emitter::reduce(Reduction kind, Value vector) {
     combining = vector::CombiningKind::OR;
     break;
   }
-  auto flags = floats ? arith::FastMathFlags::reassoc : arith::FastMathFlags::none;
+  auto flags = floats ? arith::FastMathFlags::reassoc | arith::FastMathFlags::nsz
+                      : arith::FastMathFlags::none;
   return vector::ReductionOp::create(builder, location(), combining, vector, flags);
 }
 

@@ -44,7 +44,9 @@ public:
   const std::string &failure() const { return failed; }
 
   // --- Types ---
-  unsigned lanes() const { return machine.isa.f32Lanes; } ///< of an f32 vector of native width
+  unsigned lanes() const {
+    return vectorLanes;
+  } ///< of the kernel's f32 vectors, see KernelModule::setLanes
   mlir::Type f32Type(), f64Type(), i64Type(), i32Type(), i8Type(), i1Type(), pointerType();
   mlir::VectorType vectorOf(mlir::Type element, unsigned lanes);
   mlir::VectorType f32Vector() { return vectorOf(f32Type(), lanes()); }
@@ -111,6 +113,8 @@ public:
   enum class Reduction { Add, Mul, Min, Max, And, Or };
   /// All lanes into a scalar; float sums in any order. Float Min, Max: NaN if any lane is NaN.
   Value reduce(Reduction kind, Value vector);
+  /// All lanes into a scalar by `combine`, which gets two vectors or scalars, in any order.
+  Value fold(Value vector, llvm::function_ref<Value(Value, Value)> combine);
   /// Combines two values as `reduce` does.
   Value combine(Reduction kind, Value a, Value b);
   Value reductionIdentity(Reduction kind, mlir::Type type);
@@ -189,6 +193,7 @@ private:
   Value address(Value pointer, Value offset, mlir::Type element);
 
   mlir::Block &entry;
+  unsigned vectorLanes;
   std::string failed;
   std::vector<Value> tensors;
   std::vector<std::vector<Value>> extents;

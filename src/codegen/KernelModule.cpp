@@ -26,7 +26,7 @@ struct KernelModule::State {
 
   State(const ProblemReader &problem, const Machine &machine)
       : problem(problem), machine(machine), context(MLIRContext::Threading::DISABLED),
-        builder(&context) {
+        builder(&context), lanes(machine.isa.f32Lanes) {
     loadKernelDialects(context);
     module = ModuleOp::create(builder.getUnknownLoc());
   }
@@ -50,6 +50,7 @@ struct KernelModule::State {
     LLVM::BrOp::create(builder, location, ValueRange(), start);
     builder.setInsertionPointToEnd(start);
     Emitter emitter(builder, problem, machine, *entry);
+    emitter.vectorLanes = lanes;
     Value value = body(emitter, *entry);
     if (result)
       LLVM::ReturnOp::create(builder, location, value);
@@ -72,6 +73,7 @@ struct KernelModule::State {
   MLIRContext context;
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
+  unsigned lanes;
   std::vector<Phase> phases;
   std::string failure;
 };
@@ -79,6 +81,8 @@ struct KernelModule::State {
 KernelModule::KernelModule(const ProblemReader &problem, const Machine &machine)
     : state(std::make_unique<State>(problem, machine)) {}
 KernelModule::~KernelModule() = default;
+
+void KernelModule::setLanes(unsigned lanes) { state->lanes = lanes; }
 
 void KernelModule::addPhase(int64_t count, Body body) {
   State::Phase phase;

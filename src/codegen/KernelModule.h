@@ -28,6 +28,10 @@ public:
   /// The same where the number of tasks depends on run-time extents: `count` emits it, an i64.
   void addPhase(llvm::function_ref<Value(Emitter &emitter)> count, Body body);
 
+  /// Lanes of f32 vectors in the phases added from here on; by default those of the machine.
+  /// Narrower ones suit short rows.
+  void setLanes(unsigned lanes);
+
   /// Kernel bytes, or why there are none: the first Emitter::fail() of a body, or an error of ours.
   Expected<std::vector<uint8_t>> finish(const Schedule &schedule);
 

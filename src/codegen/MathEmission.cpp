@@ -56,6 +56,9 @@ Value scale(Emitter &e, Value x, Value n) {
     return e.intrinsic("llvm.x86.avx512.mask.scalef.ps.512", x.getType(),
                        {x, n, x, e.integerConstant(e.builder.getI16Type(), -1),
                         e.integerConstant(e.i32Type(), 4)});
+  if (vector && e.machine.isa.level == Isa::Avx512 && vector.getNumElements() == 8)
+    return e.intrinsic("llvm.x86.avx512.mask.scalef.ps.256", x.getType(),
+                       {x, n, x, e.integerConstant(e.i8Type(), -1)});
   Type i32 = e.i32Type();
   auto power = [&](Value exponent) {
     Value biased = e.add(exponent, integerLike(e, x, 127, i32));

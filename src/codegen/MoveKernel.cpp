@@ -531,7 +531,8 @@ Status emitMoveKernel(const ProblemReader &problem, const Machine &machine,
   auto plan = planMove(problem, machine, *layout);
   if (!plan)
     return plan.takeError();
-  for (const MovePhase &phase : plan->phases)
+  for (const MovePhase &phase : plan->phases) {
+    module.setLanes(lanesAlong(phase.space.axes.back().extent, machine));
     module.addPhase(
         [&](Emitter &e) {
           SpaceEmission space(e, phase.space);
@@ -542,6 +543,7 @@ Status emitMoveKernel(const ProblemReader &problem, const Machine &machine,
           return count;
         },
         [&](Emitter &e, Value begin, Value end) { MoveEmitter(e, *plan, phase).emit(begin, end); });
+  }
   return Status::success();
 }
 

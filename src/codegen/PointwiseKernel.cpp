@@ -211,7 +211,8 @@ Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
   auto phases = planPointwise(problem, machine, *layout);
   if (!phases)
     return phases.takeError();
-  for (const PointwisePhase &phase : *phases)
+  for (const PointwisePhase &phase : *phases) {
+    module.setLanes(lanesAlong(phase.space.axes.back().extent, machine));
     module.addPhase(
         [&](Emitter &e) {
           SpaceEmission space(e, phase.space);
@@ -220,6 +221,7 @@ Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
         [&](Emitter &e, Value begin, Value end) {
           PointwisePhaseEmitter(e, phase).emit(begin, end);
         });
+  }
   return Status::success();
 }
 

@@ -312,6 +312,7 @@ Status emitPoolKernel(const ProblemReader &problem, const Machine &machine,
   auto plan = planPool(problem, machine, *layout);
   if (!plan)
     return plan.takeError();
+  module.setLanes(lanesAlong(plan->space.axes.back().extent, machine));
   module.addPhase(
       [&](Emitter &e) {
         SpaceEmission space(e, plan->space);

@@ -293,6 +293,14 @@ private:
 
   // --- Accumulators ---
 
+  static bool mayLoseNan(const ExpressionNode &node) {
+    return node.kind == Kind::ReduceMax && node.type == DVT_F32 && node.integer;
+  }
+
+  Value combine(const ExpressionNode &node, Value a, Value b) {
+    return mayLoseNan(node) ? e.fastMaximum(a, b) : e.combine(reductionOf(node.kind), a, b);
+  }
+
   size_t accumulate(NodeId id, unsigned vector, Value i, Value inside, Values &values,
                     size_t position) {
     const ExpressionNode &node = nodes[id];
@@ -301,7 +309,7 @@ private:
     if (!isArgument(node.kind)) {
       if (plan.alongRows && inside)
         element = e.select(inside, element, e.reductionIdentity(kind, element.getType()));
-      values[position] = e.combine(kind, values[position], element);
+      values[position] = combine(node, values[position], element);
       return position + 1;
     }
     Value index =
@@ -337,8 +345,12 @@ private:
         Emitter::Reduction kind = reductionOf(node.kind);
         Value total = values[position];
         for (unsigned turn = 1; turn < turns; ++turn)
-          total = e.combine(kind, total, values[position + turn * group]);
-        reducedRegisters[id].push_back(plan.alongRows ? e.reduce(kind, total) : total);
+          total = combine(node, total, values[position + turn * group]);
+        if (plan.alongRows)
+          total = mayLoseNan(node)
+                      ? e.fold(total, [&](Value a, Value b) { return combine(node, a, b); })
+                      : e.reduce(kind, total);
+        reducedRegisters[id].push_back(total);
         ++position;
       }
     }
@@ -406,6 +418,7 @@ Status emitRowsKernel(const ProblemReader &problem, const Machine &machine,
   auto plan = planRows(problem, machine, *layout);
   if (!plan)
     return plan.takeError();
+  module.setLanes(lanesAlong(plan->space.axes.back().extent, machine));
   module.addPhase(
       [&](Emitter &e) {
         return SpaceEmission(e, plan->space).taskCount(plan->split, plan->keptAxes);

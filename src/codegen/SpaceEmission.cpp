@@ -5,6 +5,13 @@
 
 namespace dovetail::codegen {
 
+unsigned lanesAlong(int64_t extent, const Machine &machine) {
+  unsigned lanes = machine.isa.f32Lanes;
+  while (extent >= 0 && lanes > 4 && extent <= lanes / 2)
+    lanes /= 2;
+  return lanes;
+}
+
 SpaceEmission::SpaceEmission(Emitter &emitter, const Space &space)
     : space(space), e(emitter), extents(space.axes.size()), pointers(space.operands.size()) {
   // Made now, at a place that dominates all uses.

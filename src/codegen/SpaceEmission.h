@@ -11,6 +11,10 @@
 
 namespace dovetail::codegen {
 
+/// Lanes for vectors along an axis of this extent (-1: not known): as many as there are, but not
+/// many more than it fills.
+unsigned lanesAlong(int64_t extent, const Machine &machine);
+
 class SpaceEmission {
 public:
   SpaceEmission(Emitter &emitter, const Space &space);

@@ -598,8 +598,8 @@ static std::string offerAffine(const ProblemReader &problem, const Machine &mach
     elements += count;
     cost += count * (phase.expression.cost() + (phase.tileAxis >= 0 ? 4 : 1));
   }
-  schedule.estimateMicros =
-      0.5 + std::max(cost / machine.isa.f32Lanes / 4000 / machine.threads, 8 * elements / 20000.0);
+  schedule.estimateMicros = 0.5 + std::max(cost / machine.isa.f32Lanes / 4000 / machine.threads,
+                                           machine.memoryMicros(8 * elements));
   sink.offer(std::move(schedule));
   return {};
 }

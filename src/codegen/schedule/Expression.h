@@ -86,7 +86,7 @@ enum class ExpressionKind {
   ReduceSum,
   ReduceProduct,
   ReduceMin,
-  ReduceMax,
+  ReduceMax, ///< `integer` 1: may lose NaN, which is faster
   ReduceArgMin,
   ReduceArgMax, ///< i64, the first index where several tie; the last where `integer` is 1
   ReduceCount,  ///< how many elements are reduced, a number of `type`

@@ -60,6 +60,11 @@ Expected<Machine> Machine::of(const dvt_target &target) {
   return machine;
 }
 
+double Machine::memoryMicros(double bytes) const {
+  double bytesPerMicro = bytes < double(l2Bytes) ? 120e3 : bytes < double(l3Bytes) ? 90e3 : 18e3;
+  return bytes / bytesPerMicro;
+}
+
 bool hostSupports(Isa::Level level) {
 #if defined(__x86_64__)
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

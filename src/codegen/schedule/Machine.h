@@ -27,6 +27,9 @@ struct Machine {
   unsigned threads = 1;
   uint64_t l1Bytes = 32 << 10, l2Bytes = 1 << 20, l3Bytes = 16 << 20;
 
+  /// A guess of the time to move so many bytes through whichever cache holds them.
+  double memoryMicros(double bytes) const;
+
   /// Unavailable, with the reason, for a device or processor that native code cannot serve.
   static Expected<Machine> of(const dvt_target &target);
 };

@@ -282,7 +282,7 @@ static std::string offerMove(const ProblemReader &problem, const Machine &machin
     schedule.outputLayouts[i] = text;
     bytes += 8 * ProblemReader::typicalElements(problem.value(source.outputs[i]));
   }
-  schedule.estimateMicros = 0.5 + bytes / 8000.0;
+  schedule.estimateMicros = 0.5 + 4 * machine.memoryMicros(bytes);
   sink.offer(std::move(schedule));
   return {};
 }

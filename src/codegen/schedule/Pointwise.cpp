@@ -109,7 +109,7 @@ double estimate(const ProblemReader &problem, const Machine &machine,
                elementBytes(problem.value(operand.value).type);
     double compute =
         elements * (1 + expression.cost()) / machine.isa.f32Lanes / 4000.0 / machine.threads;
-    double memory = bytes / (bytes < double(machine.l2Bytes) ? 40000.0 : 15000.0);
+    double memory = machine.memoryMicros(bytes);
     micros += std::max(compute, memory);
   }
   return micros;

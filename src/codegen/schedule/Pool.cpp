@@ -139,8 +139,8 @@ static std::string offerPool(const ProblemReader &problem, const Machine &machin
                      ? 1.5
                      : 6; // elements and window places in a cycle
   double bytes = 4 * (elements + ProblemReader::typicalElements(problem.value(plan->source)));
-  schedule.estimateMicros =
-      0.5 + std::max(elements * window / speed / 3000 / machine.threads, bytes / 20000.0);
+  schedule.estimateMicros = 0.5 + std::max(elements * window / speed / 3000 / machine.threads,
+                                           machine.memoryMicros(bytes));
   sink.offer(std::move(schedule));
   return {};
 }

@@ -58,6 +58,13 @@ private:
   NodeId div(NodeId l, NodeId r) { return x.binary(Kind::Div, l, r); }
   NodeId sum(NodeId n) { return x.unary(Kind::ReduceSum, n); }
   NodeId mean(NodeId n) { return div(sum(n), count()); }
+  /// The largest element of a row, to be subtracted before exponentials. It need not keep NaN: sums
+  /// do.
+  NodeId shift() {
+    NodeId top = x.unary(Kind::ReduceMax, a);
+    x.nodes[top].integer = 1;
+    return top;
+  }
   NodeId count() {
     if (counted == kNoNode) {
       counted = c(0);
@@ -94,11 +101,11 @@ private:
       return node;
     }
     if (name == "softmax") {
-      NodeId exponential = x.unary(Kind::Exp, sub(a, x.unary(Kind::ReduceMax, a)));
+      NodeId exponential = x.unary(Kind::Exp, sub(a, shift()));
       return mul(exponential, x.unary(Kind::Reciprocal, sum(exponential)));
     }
     if (name == "log_softmax") {
-      NodeId shifted = sub(a, x.unary(Kind::ReduceMax, a));
+      NodeId shifted = sub(a, shift());
       return sub(shifted, x.unary(Kind::Log, sum(x.unary(Kind::Exp, shifted))));
     }
     if (name == "lp_normalization")
@@ -123,11 +130,11 @@ private:
   }
 
   NodeId logSumExp() {
-    NodeId top = x.unary(Kind::ReduceMax, a);
+    NodeId top = shift();
     // Infinite maxima are not subtracted: inf - inf would be NaN.
     NodeId finite = x.binary(Kind::Less, x.unary(Kind::Abs, top), c(INFINITY));
-    NodeId shift = x.select(finite, top, c(0));
-    return add(x.unary(Kind::Log, sum(x.unary(Kind::Exp, sub(a, shift)))), shift);
+    NodeId finiteTop = x.select(finite, top, c(0));
+    return add(x.unary(Kind::Log, sum(x.unary(Kind::Exp, sub(a, finiteTop)))), finiteTop);
   }
 
   NodeId lpNormalization() {

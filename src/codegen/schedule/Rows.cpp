@@ -443,7 +443,7 @@ double estimate(const ProblemReader &problem, const Machine &machine, const Rows
              elementBytes(problem.value(operand.value).type);
   double compute = elements * (plan.passes + plan.expression.cost()) / machine.isa.f32Lanes /
                    4000.0 / machine.threads;
-  return 0.5 + std::max(compute, bytes / (bytes < double(machine.l2Bytes) ? 40000.0 : 15000.0));
+  return 0.5 + std::max(compute, machine.memoryMicros(bytes));
 }
 
 } // namespace
