@@ -20,18 +20,16 @@ constexpr int64_t kLineElements = 16; // of a cache line
 void TileOperands::prefetchRight(Emitter &e, Value elements, Value tile, int64_t tiles,
                                  unsigned vectors) {
   int64_t width = int64_t(vectors) * e.lanes();
-  prefetchShift = 0;
-  if (tiles < 4) {
-    constexpr int64_t kDistance = 512; // elements
-    prefetch = e.advance(right, e.index(kDistance), 4);
-  } else {
-    while (prefetchShift < 4 && (int64_t(2) << prefetchShift) <= tiles)
-      ++prefetchShift;
-    int64_t parts = int64_t(1) << prefetchShift;
-    Value next = e.add(elements, e.mul(e.div(elements, parts), tile));
-    // When all of it has been asked for, ask for what is there already.
-    prefetch = e.advance(right, e.select(e.lt(tile, e.index(parts)), next, e.index(0)), 4);
-  }
+  // A panel that few tiles use is read as fast as memory gives it in any case.
+  constexpr int64_t kFewTiles = 4;
+  if (tiles < kFewTiles)
+    return;
+  for (prefetchShift = 0; prefetchShift < 4 && (int64_t(2) << prefetchShift) <= tiles;)
+    ++prefetchShift;
+  int64_t parts = int64_t(1) << prefetchShift;
+  Value next = e.add(elements, e.mul(e.div(elements, parts), tile));
+  // When all of it has been asked for, ask for what is there already.
+  prefetch = e.advance(right, e.select(e.lt(tile, e.index(parts)), next, e.index(0)), 4);
   prefetchLines = unsigned(
       std::max<int64_t>(1, ((width >> prefetchShift) + kLineElements - 1) / kLineElements));
 }

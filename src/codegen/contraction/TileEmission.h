@@ -40,7 +40,7 @@ struct TileOperands {
 
   /// Packed right sides are read from far away once. Where the same panel (of `elements`) serves
   /// `tiles` tiles one after the other, tile number `tile` asks for its share of the panel that
-  /// follows; where there are few, for what the tile itself needs soon.
+  /// follows. Asks for nothing where tiles are few.
   void prefetchRight(Emitter &e, Value elements, Value tile, int64_t tiles, unsigned vectors);
 };
 
