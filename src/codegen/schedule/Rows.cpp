@@ -175,6 +175,10 @@ private:
   }
 
   Status makeTheSpace() {
+    // A block of one channel is all padding; nothing says of such tensors that they lie in blocks.
+    for (const Layout::Block &block : layout.blocks)
+      if (block.dimension < shape.size() && isOne(shape[block.dimension]))
+        return badInput("layout {} blocks a dimension of extent 1", layout.text());
     SpaceRequest request;
     request.shape = shape;
     request.layout = layout;

@@ -95,10 +95,12 @@ void offer(const codegen::Schedule &schedule, const codegen::Machine &machine,
 std::string findForeign(const dvt_problem &problem) {
   for (uint32_t i = 0; i < problem.op_count; ++i) {
     const dvt_op &op = problem.ops[i];
+    // What the graph has no name for is a change of layout between kernels, of which there is one.
     const graph::OpInfo *info = graph::findOp(op.name);
-    if (info && op.version > info->version)
+    int64_t known = info ? int64_t(info->version) : 1;
+    if (op.version > known)
       return fmt::format("{} of op set {} is newer than the {} that native knows", op.name,
-                         op.version, info->version);
+                         op.version, known);
   }
   return {};
 }
