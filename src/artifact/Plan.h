@@ -128,7 +128,7 @@ struct RegionReport {
 
 /// A whole-model timing that took part in the final choice.
 struct WholeModelTiming {
-  std::string name; ///< "mixed", "library-first", "native-first"
+  std::string name; ///< "mixed", "library-first", "native-first", "refined", …
   double micros = -1, low = -1, high = -1;
   bool chosen = false;
 };

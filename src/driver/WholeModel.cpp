@@ -19,13 +19,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Contender {
-  const char *name;
-  plan::Prefer prefer;
+  std::string name;
   Plan plan;
   std::string text;
   std::unique_ptr<Session> session;
   std::vector<std::shared_ptr<void>> memory;
-  std::vector<double> samples;
+  WholeModelTiming timing;
 };
 
 double micros(Clock::duration duration) {
@@ -48,7 +47,12 @@ Status start(Contender &contender, const std::shared_ptr<const PluginSet> &plugi
   return bindNoise(*contender.session, contender.plan, {}, contender.memory, options.dims);
 }
 
-WholeModelTiming summarize(const char *name, std::vector<double> samples) {
+double median(std::vector<double> samples) {
+  std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
+  return samples[samples.size() / 2];
+}
+
+WholeModelTiming summarize(const std::string &name, std::vector<double> samples) {
   WholeModelTiming timing;
   timing.name = name;
   if (samples.empty())
@@ -62,10 +66,12 @@ WholeModelTiming summarize(const char *name, std::vector<double> samples) {
   return timing;
 }
 
-/// Runs the contenders in turns until the medians are settled or the time is up.
-Status race(std::vector<Contender *> &contenders) {
-  constexpr double kSeconds = 4;
+/// Runs the contenders in turns until the medians are settled or the time is up; fills their
+/// timings.
+Status race(const std::vector<Contender *> &contenders) {
+  constexpr double kSeconds = 3;
   constexpr size_t kMostRounds = 60, kLeastRounds = 9;
+  std::vector<std::vector<double>> samples(contenders.size());
   for (Contender *contender : contenders)
     for (int warmUp = 0; warmUp < 2; ++warmUp)
       if (Status status = contender->session->run(); !status)
@@ -75,36 +81,197 @@ Status race(std::vector<Contender *> &contenders) {
     if (round >= kLeastRounds && micros(Clock::now() - begin) > kSeconds * 1e6)
       break;
     for (size_t i = 0; i < contenders.size(); ++i) {
-      Contender *contender = contenders[(i + round) % contenders.size()];
+      size_t turn = (i + round) % contenders.size();
       auto from = Clock::now();
-      if (Status status = contender->session->run(); !status)
+      if (Status status = contenders[turn]->session->run(); !status)
         return status;
-      contender->samples.push_back(micros(Clock::now() - from));
+      samples[turn].push_back(micros(Clock::now() - from));
     }
   }
+  for (size_t i = 0; i < contenders.size(); ++i)
+    contenders[i]->timing = summarize(contenders[i]->name, samples[i]);
   return Status::success();
 }
 
-plan::Evaluation toEvaluation(const std::vector<WholeModelTiming> &timings) {
-  plan::Evaluation evaluation;
-  for (const WholeModelTiming &timing : timings) {
-    plan::Trial trial;
-    trial.candidate.provider = "plans";
-    trial.candidate.algorithm = timing.name;
-    trial.outcome = plan::TrialOutcome::Measured;
-    trial.micros = timing.micros;
-    trial.low = timing.low;
-    trial.high = timing.high;
-    evaluation.trials.push_back(std::move(trial));
+/// Medians of the steps of block 0 over a few runs, in microseconds.
+Expected<std::vector<double>> timeSteps(Session &session) {
+  constexpr size_t kRuns = 7;
+  std::vector<std::vector<double>> samples;
+  std::vector<double> steps, medians;
+  for (size_t run = 0; run < kRuns; ++run) {
+    if (Status status = session.run(&steps); !status)
+      return status.takeError();
+    samples.resize(steps.size());
+    for (size_t i = 0; i < steps.size(); ++i)
+      samples[i].push_back(steps[i]);
   }
-  return evaluation;
+  for (std::vector<double> &step : samples)
+    medians.push_back(median(std::move(step)));
+  return medians;
 }
 
-std::vector<WholeModelTiming> toTimings(const plan::Evaluation &evaluation) {
+plan::Trial numberedTrial(std::string name, const WholeModelTiming &timing) {
+  plan::Trial trial;
+  trial.candidate.provider = "plans";
+  trial.candidate.algorithm = std::move(name);
+  trial.outcome = plan::TrialOutcome::Measured;
+  trial.micros = timing.micros;
+  trial.low = timing.low;
+  trial.high = timing.high;
+  return trial;
+}
+
+/// The plans that compete, and what the cache knows of them.
+class Championship {
+public:
+  Championship(plan::Planner &planner, std::shared_ptr<const PluginSet> plugins,
+               plan::PlanCache &cache, const CompileOptions &options)
+      : planner(planner), plugins(std::move(plugins)), cache(cache), options(options) {}
+
+  Expected<Plan> run();
+
+private:
+  Expected<bool> enter(const char *name, plan::Prefer prefer);
+  Status compare(std::vector<Contender *> among);
+  Status observe(Contender &contender);
+  plan::PlanCache::Key keyOf(const std::string &what, const std::string &texts) const {
+    return {what + " " + hashHex(texts), options.target.text(), "plans", "2", "measured"};
+  }
+  /// The fastest of those that one race compared; times of different races do not compare.
+  static Contender *fastest(const std::vector<Contender *> &among) {
+    Contender *found = nullptr;
+    for (Contender *contender : among)
+      if (contender->timing.micros >= 0 &&
+          (!found || contender->timing.micros < found->timing.micros))
+        found = contender;
+    return found;
+  }
+
+  plan::Planner &planner;
+  std::shared_ptr<const PluginSet> plugins;
+  plan::PlanCache &cache;
+  const CompileOptions &options;
+  std::vector<std::unique_ptr<Contender>> contenders;
+};
+
+/// Chooses a plan; false when it is one that competes already.
+Expected<bool> Championship::enter(const char *name, plan::Prefer prefer) {
+  auto plan = planner.choose(prefer);
+  if (!plan)
+    return plan.takeError();
+  auto contender = std::make_unique<Contender>();
+  contender->name = name;
+  contender->plan = std::move(*plan);
+  if (!contenders.empty())
+    contender->plan.selection = contenders[0]->plan.selection;
+  contender->text = planText(contender->plan);
+  for (const auto &other : contenders)
+    if (other->text == contender->text)
+      return false;
+  contenders.push_back(std::move(contender));
+  return true;
+}
+
+/// Fills the timings, from the cache where these were compared before. A contender that does not
+/// run drops out; the mixed plan may not.
+Status Championship::compare(std::vector<Contender *> among) {
+  std::string texts;
+  for (const Contender *contender : among)
+    texts += contender->text;
+  auto key = keyOf("whole model", texts);
+  if (auto known = cache.find(key)) {
+    for (const plan::Trial &trial : known->trials)
+      for (Contender *contender : among)
+        if (contender->name == trial.candidate.algorithm)
+          contender->timing = {contender->name, trial.micros, trial.low, trial.high, false};
+    return Status::success();
+  }
+  if (options.planner.select == plan::Select::Replay)
+    return Status::success();
+  for (Contender *contender : among) {
+    if (contender->session)
+      continue;
+    Status status = start(*contender, plugins, options);
+    if (status)
+      continue;
+    if (contender == contenders[0].get())
+      return status;
+    options.log(LogLevel::Warning, "the {} plan does not run: {}", contender->name,
+                status.error().message);
+  }
+  std::erase_if(among, [](const Contender *contender) { return !contender->session; });
+  if (Status status = race(among); !status)
+    return status;
+  plan::Evaluation evaluation;
+  for (const Contender *contender : among)
+    evaluation.trials.push_back(numberedTrial(contender->name, contender->timing));
+  cache.store(key, evaluation);
+  return Status::success();
+}
+
+/// Tells the planner what the steps of a contender take at their places.
+Status Championship::observe(Contender &contender) {
+  auto key = keyOf("steps", contender.text);
+  std::vector<double> steps;
+  if (auto known = cache.find(key)) {
+    for (const plan::Trial &trial : known->trials)
+      steps.push_back(trial.micros);
+  } else if (contender.session) {
+    auto timed = timeSteps(*contender.session);
+    if (!timed)
+      return timed.takeError();
+    steps = std::move(*timed);
+    plan::Evaluation evaluation;
+    for (size_t i = 0; i < steps.size(); ++i)
+      evaluation.trials.push_back(
+          numberedTrial(std::to_string(i), {"", steps[i], steps[i], steps[i], false}));
+    cache.store(key, evaluation);
+  }
+  planner.observe(contender.plan, steps);
+  return Status::success();
+}
+
+Expected<Plan> Championship::run() {
+  for (auto [name, prefer] :
+       {std::pair{"mixed", plan::Prefer::Cost}, std::pair{"library-first", plan::Prefer::Library},
+        std::pair{"native-first", plan::Prefer::Native}}) {
+    if (auto entered = enter(name, prefer); !entered)
+      return entered.takeError();
+    if (!contenders.back()->plan.isStatic())
+      return std::move(contenders[0]->plan);
+  }
+  std::vector<Contender *> all;
+  for (const auto &contender : contenders)
+    all.push_back(contender.get());
+  if (Status status = compare(all); !status)
+    return status.takeError();
+  for (Contender *contender : all)
+    if (Status status = observe(*contender); !status)
+      return status.takeError();
+  Contender *winner = fastest(all);
+  if (!winner) // nothing was timed, nor may be
+    return std::move(contenders[0]->plan);
+  for (const char *name : {"refined", "refined twice", "refined three times"}) {
+    auto entered = enter(name, plan::Prefer::Cost);
+    if (!entered)
+      return entered.takeError();
+    if (!*entered)
+      break;
+    Contender &refined = *contenders.back();
+    if (Status status = compare({winner, &refined}); !status)
+      return status.takeError();
+    if (Status status = observe(refined); !status)
+      return status.takeError();
+    if (refined.timing.micros >= 0)
+      winner = fastest({winner, &refined});
+  }
+  winner->timing.chosen = true;
   std::vector<WholeModelTiming> timings;
-  for (const plan::Trial &trial : evaluation.trials)
-    timings.push_back({trial.candidate.algorithm, trial.micros, trial.low, trial.high, false});
-  return timings;
+  for (const auto &contender : contenders)
+    if (contender->timing.micros >= 0)
+      timings.push_back(contender->timing);
+  winner->plan.timings = std::move(timings);
+  return std::move(winner->plan);
 }
 
 } // namespace
@@ -141,64 +308,7 @@ Status bindNoise(Session &session, const Plan &plan, const std::vector<bool> &bo
 
 Expected<Plan> chooseByWholeModel(plan::Planner &planner, std::shared_ptr<const PluginSet> plugins,
                                   plan::PlanCache &cache, const CompileOptions &options) {
-  std::vector<Contender> contenders(3);
-  contenders[0].name = "mixed";
-  contenders[0].prefer = plan::Prefer::Cost;
-  contenders[1].name = "library-first";
-  contenders[1].prefer = plan::Prefer::Library;
-  contenders[2].name = "native-first";
-  contenders[2].prefer = plan::Prefer::Native;
-  std::string identity;
-  for (Contender &contender : contenders) {
-    auto plan = planner.choose(contender.prefer);
-    if (!plan)
-      return plan.takeError();
-    contender.plan = std::move(*plan);
-    contender.plan.selection = contenders[0].plan.selection;
-    contender.text = planText(contender.plan);
-    identity += contender.text;
-    if (!contender.plan.isStatic())
-      return std::move(contenders[0].plan);
-  }
-  plan::PlanCache::Key key{"whole model " + hashHex(identity), options.target.text(), "plans", "1",
-                           "measured"};
-  std::vector<WholeModelTiming> timings;
-  if (auto known = cache.find(key)) {
-    timings = toTimings(*known);
-  } else {
-    std::vector<Contender *> running;
-    for (size_t i = 0; i < contenders.size(); ++i) {
-      bool repeated = false;
-      for (size_t j = 0; j < i; ++j)
-        repeated |= contenders[j].text == contenders[i].text;
-      if (repeated)
-        continue;
-      if (Status status = start(contenders[i], plugins, options); !status) {
-        if (i == 0)
-          return status.takeError();
-        options.log(LogLevel::Warning, "the {} plan does not run: {}", contenders[i].name,
-                    status.error().message);
-        continue;
-      }
-      running.push_back(&contenders[i]);
-    }
-    if (Status status = race(running); !status)
-      return status.takeError();
-    for (const Contender *contender : running)
-      timings.push_back(summarize(contender->name, contender->samples));
-    cache.store(key, toEvaluation(timings));
-  }
-  auto best = std::min_element(timings.begin(), timings.end(),
-                               [](const auto &a, const auto &b) { return a.micros < b.micros; });
-  if (best == timings.end())
-    return std::move(contenders[0].plan);
-  best->chosen = true;
-  auto winner = std::find_if(contenders.begin(), contenders.end(), [&](const Contender &contender) {
-    return contender.name == best->name;
-  });
-  Plan plan = std::move(winner == contenders.end() ? contenders[0].plan : winner->plan);
-  plan.timings = std::move(timings);
-  return plan;
+  return Championship(planner, std::move(plugins), cache, options).run();
 }
 
 } // namespace dovetail

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The last word in choosing: the whole model timed under the mixed, the library-first and the
-// native-first plan, run in turns; the fastest wins. Also the text of a plan.
+// native-first plan, run in turns. What their steps took at their places goes back to the planner,
+// whose refined plans compete with the best so far; the fastest wins. Also the text of a plan.
 #pragma once
 
 #include <memory>

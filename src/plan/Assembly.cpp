@@ -167,7 +167,7 @@ void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
              costOf(trial, problem, target, {}) >= costOf(*chosenTrial, problem, target, {}))
       alternative.outcome = "slower";
     else
-      alternative.outcome = "its layouts cost more than it saves";
+      alternative.outcome = "faster alone, but not at its place with the conversions it needs";
     to.alternatives.push_back(std::move(alternative));
   }
   for (const auto &[provider, refusal] : evaluation.refusals) {

@@ -10,6 +10,7 @@
 #include "plan/Assembly.h"
 #include "plan/Cover.h"
 #include "plan/Evaluations.h"
+#include "plan/StepTimes.h"
 
 namespace dovetail::plan {
 namespace {
@@ -55,6 +56,7 @@ struct Planner::State {
   std::vector<const Evaluation *> regionEvaluations, lateEvaluations;
   std::map<std::string, uint32_t> layoutNumbers{{"", 0}};
   std::vector<std::string> layouts{""};
+  StepTimes stepTimes;
 
   State(const OpTable &table, Target target, std::map<std::string, std::string> providers,
         PlanCache &cache, PlannerOptions given)
@@ -80,6 +82,7 @@ struct Planner::State {
 
   Status evaluate();
   Status checkForced() const;
+  double costOf(const Trial &trial, const Problem &problem) const;
   bool allowed(const Trial &trial) const;
   bool allowedByForce(uint32_t region, const Trial &trial) const;
   void addKernelOptions(uint32_t region, Prefer prefer);
@@ -113,6 +116,22 @@ Planner::~Planner() = default;
 const Planner::Statistics &Planner::statistics() const { return state->statistics; }
 Status Planner::evaluate() { return state->evaluate(); }
 Expected<Plan> Planner::choose(Prefer prefer) { return state->choose(prefer); }
+
+void Planner::observe(const Plan &plan, const std::vector<double> &stepMicros) {
+  const std::vector<PlanStep> &steps = plan.blocks.front().steps;
+  for (size_t i = 0; i < std::min(steps.size(), stepMicros.size()); ++i) {
+    const PlanStep &step = steps[i];
+    if (step.kind != StepKind::Kernel)
+      continue;
+    double alone = step.report < plan.reports.size() ? plan.reports[step.report].micros : -1;
+    state->stepTimes.add(plan.problems[step.problem], step.choice.candidate, stepMicros[i], alone);
+  }
+}
+
+double Planner::State::costOf(const Trial &trial, const Problem &problem) const {
+  double alone = plan::costOf(trial, problem, target, representative);
+  return stepTimes.empty() ? alone : stepTimes.of(problem.text(), trial.candidate, alone);
+}
 
 Status Planner::State::checkForced() const {
   for (const ForcedChoice &forced : options.force) {
@@ -226,7 +245,7 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
   auto offer = [&](const Trial &shown, OptionMeaning meaning) {
     Best best;
     best.meaning = meaning;
-    best.option.cost = costOf(shown, problem.problem, target, representative);
+    best.option.cost = costOf(shown, problem.problem);
     const Candidate &candidate = shown.candidate;
     bool library = isLibrary(candidate.provider);
     // Beside measured times an estimate is taken with caution.
@@ -266,9 +285,8 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
                     [](const std::string &text) { return text.empty(); }) &&
         std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
                     [](const std::string &text) { return text.empty(); });
-    if (rowMajor &&
-        (!runtimeKernel || costOf(trial, problem.problem, target, representative) <
-                               costOf(*runtimeKernel, problem.problem, target, representative)))
+    if (rowMajor && (!runtimeKernel ||
+                     costOf(trial, problem.problem) < costOf(*runtimeKernel, problem.problem)))
       runtimeKernel = &trial;
   }
   if (symbolic && runtimeKernel && lateEvaluations[region]) {
@@ -366,14 +384,12 @@ void Planner::State::addConversions(bool measuredOnly) {
         double cost;
         if (const Evaluation *known = evaluations.known(meaning.problem.text())) {
           for (const Trial &trial : known->trials)
-            if (allowed(trial) &&
-                (!meaning.trial ||
-                 costOf(trial, meaning.problem, target, representative) <
-                     costOf(*meaning.trial, meaning.problem, target, representative)))
+            if (allowed(trial) && (!meaning.trial || costOf(trial, meaning.problem) <
+                                                         costOf(*meaning.trial, meaning.problem)))
               meaning.trial = &trial;
           if (!meaning.trial)
             continue; // nobody converts these
-          cost = costOf(*meaning.trial, meaning.problem, target, representative);
+          cost = costOf(*meaning.trial, meaning.problem);
           conversionRates[{from, to}].emplace(bytesOfValue(value), cost);
         } else if (measuredOnly) {
           continue;

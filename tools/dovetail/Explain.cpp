@@ -109,7 +109,7 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
     std::printf("  %4u steps %-20s %10s\n", share.first, who.c_str(),
                 duration(share.second).c_str());
   for (const WholeModelTiming &timing : plan.timings)
-    std::printf("  whole model, %-14s %10s (%s to %s)%s\n", timing.name.c_str(),
+    std::printf("  whole model, %-20s %10s (%s to %s)%s\n", timing.name.c_str(),
                 duration(timing.micros).c_str(), duration(timing.low).c_str(),
                 duration(timing.high).c_str(), timing.chosen ? "  chosen" : "");
   const auto &steps = plan.blocks.front().steps;
