@@ -3,6 +3,7 @@
 // Loading and looking at models. Plug-ins are loaded once for each combination of folders and stay,
 // as vendor libraries do not survive being closed.
 #include <cstring>
+#include <tuple>
 
 #include "capi/Handles.h"
 
@@ -45,10 +46,11 @@ std::vector<std::string> splitPath(const char *path) {
 
 /// Plug-ins may log long after the load that brought them in, so they get no call-back of one
 /// model's host.
-std::shared_ptr<const PluginSet> plugins(const dvt_load_options &options) {
+std::shared_ptr<const PluginSet> plugins(const dvt_load_options &options,
+                                         const std::vector<std::string> &names) {
+  using Key = std::tuple<std::vector<std::string>, std::string, std::vector<std::string>>;
   static std::mutex mutex;
-  static auto *sets = new std::map<std::pair<std::vector<std::string>, std::string>,
-                                   std::shared_ptr<const PluginSet>>();
+  static auto *sets = new std::map<Key, std::shared_ptr<const PluginSet>>();
   std::lock_guard guard(mutex);
   ProviderLock lock;
   PluginSet::Options load;
@@ -56,7 +58,8 @@ std::shared_ptr<const PluginSet> plugins(const dvt_load_options &options) {
   if (load.folders.empty())
     load.folders.push_back(defaultPluginFolder());
   load.vendorPath = options.vendor_path ? options.vendor_path : DOVETAIL_VENDOR_DIRS;
-  auto &set = (*sets)[{load.folders, load.vendorPath}];
+  load.only = names;
+  auto &set = (*sets)[{load.folders, load.vendorPath, names}];
   if (!set)
     set = std::make_shared<PluginSet>(PluginSet::load(load));
   return set;
@@ -103,14 +106,17 @@ dvt_code dvt_model_load(const char *path, const dvt_load_options *given, dvt_mod
     *out = nullptr;
     dvt_load_options options = widen(given);
     ModelOptions load;
-    load.plugins = plugins(options);
+    load.findPlugins = [&](const std::vector<std::string> &names) {
+      auto found = plugins(options, names);
+      for (const PluginSet::Failure &failure : found->failures())
+        load.log(LogLevel::Info, "plug-in {}: {}", failure.file, failure.reason);
+      return found;
+    };
     load.threads = options.threads;
     load.parallel = options.parallel;
     load.allocator = {options.memory_context, options.allocate, options.release};
     load.log = {options.log, options.log_context, LogLevel(options.log_level)};
     load.checkConstants = options.skip_weight_check == 0;
-    for (const PluginSet::Failure &failure : load.plugins->failures())
-      load.log(LogLevel::Info, "plug-in {}: {}", failure.file, failure.reason);
     auto model = Model::load(path, load);
     if (!model)
       return model.takeError();

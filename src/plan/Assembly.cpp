@@ -30,7 +30,8 @@ private:
   void addKernel(const CoverOption &option, const OptionMeaning &meaning);
   void addConversion(uint32_t conversion);
   void addPossibleConversions(uint32_t value);
-  void addFallback(PlanStep &step, uint32_t region, const Trial &trial);
+  void addFallback(PlanStep &step, const Problem &problem, const Evaluation *evaluation,
+                   const Trial &trial);
   void report(PlanStep &step, uint32_t region, const OptionMeaning &meaning);
   void reportTrials(RegionReport &report, const Evaluation &evaluation, const Trial *chosenTrial,
                     const Problem &problem);
@@ -123,14 +124,14 @@ KernelChoice Assembler::choiceOf(const Trial &trial) {
 
 /// The best own kernel for when the library is gone: in the step's layouts if there is one, else in
 /// any.
-void Assembler::addFallback(PlanStep &step, uint32_t region, const Trial &trial) {
+void Assembler::addFallback(PlanStep &step, const Problem &problem, const Evaluation *evaluation,
+                            const Trial &trial) {
   const std::string &provider = trial.candidate.provider;
-  if (provider == "native" || provider == "reference" || !(*chosen.evaluations)[region])
+  if (provider == "native" || provider == "reference" || !evaluation)
     return;
-  const Problem &problem = (*chosen.problems)[region].problem;
   const Trial *best = nullptr;
   double bestCost = 0;
-  for (const Trial &other : (*chosen.evaluations)[region]->trials) {
+  for (const Trial &other : evaluation->trials) {
     bool own = other.candidate.provider == "native" || other.candidate.provider == "reference";
     bool ready = other.built || other.candidate.provider == "reference";
     if (!own || !ready || !other.usable())
@@ -221,7 +222,7 @@ void Assembler::addKernel(const CoverOption &option, const OptionMeaning &meanin
     step.kind = StepKind::LateBound;
     step.lateProviders = {meaning.library->candidate.provider};
   } else {
-    addFallback(step, meaning.region, trial);
+    addFallback(step, problem.problem, (*chosen.evaluations)[meaning.region], trial);
   }
   report(step, meaning.region, meaning);
   block.steps.push_back(std::move(step));
@@ -238,6 +239,7 @@ void Assembler::addConversion(uint32_t index) {
   step.inputs = {valueNumber(conversion.value, conversion.from)};
   step.outputs = {valueNumber(conversion.value, conversion.to)};
   step.choice = choiceOf(*meaning.trial);
+  addFallback(step, meaning.problem, meaning.evaluation, *meaning.trial);
   RegionReport result;
   result.ops = "dvt_reorder";
   result.nodes = step.label;

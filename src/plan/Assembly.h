@@ -27,7 +27,8 @@ struct OptionMeaning {
 
 struct ConversionMeaning {
   Problem problem;
-  const Trial *trial = nullptr; ///< nullptr: only estimated
+  const Evaluation *evaluation = nullptr; ///< nullptr: only estimated
+  const Trial *trial = nullptr;           ///< of the evaluation
 };
 
 struct ChosenCover {

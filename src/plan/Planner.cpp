@@ -387,6 +387,7 @@ void Planner::State::addConversions(bool measuredOnly) {
             if (allowed(trial) && (!meaning.trial || costOf(trial, meaning.problem) <
                                                          costOf(*meaning.trial, meaning.problem)))
               meaning.trial = &trial;
+          meaning.evaluation = known;
           if (!meaning.trial)
             continue; // nobody converts these
           cost = costOf(*meaning.trial, meaning.problem);

@@ -5,6 +5,7 @@
 #include "runtime/Model.h"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "artifact/BlockMemory.h"
@@ -17,6 +18,21 @@ namespace {
 /// Kernels bound late that a model remembers; sessions keep those they use beyond that.
 constexpr size_t kMostLateKernels = 256;
 
+/// Names of all providers that some step may ask. Own ones may always have to help out.
+std::vector<std::string> providersOf(const Plan &plan) {
+  std::set<std::string> names{"native", "reference"};
+  for (const PlanBlock &block : plan.blocks)
+    for (const PlanStep &step : block.steps) {
+      if (step.kind != StepKind::Kernel && step.kind != StepKind::LateBound)
+        continue;
+      names.insert(step.choice.candidate.provider);
+      if (step.fallback)
+        names.insert(step.fallback->candidate.provider);
+      names.insert(step.lateProviders.begin(), step.lateProviders.end());
+    }
+  return {names.begin(), names.end()};
+}
+
 } // namespace
 
 Model::Model(const ModelOptions &options) : options(options) {}
@@ -25,7 +41,10 @@ Expected<std::shared_ptr<Model>> Model::load(const std::string &path, const Mode
   auto artifact = readArtifact(path);
   if (!artifact)
     return artifact.takeError();
-  return open(std::move(*artifact), options);
+  ModelOptions found = options;
+  if (!found.plugins && found.findPlugins)
+    found.plugins = found.findPlugins(providersOf(artifact->plan));
+  return open(std::move(*artifact), found);
 }
 
 Expected<std::shared_ptr<Model>> Model::create(Plan plan, const ModelOptions &options) {

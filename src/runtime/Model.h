@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,9 @@ namespace dovetail {
 
 struct ModelOptions {
   std::shared_ptr<const PluginSet> plugins;
+  /// Where `plugins` is null: finds the providers of these names, those that a loaded plan uses.
+  std::function<std::shared_ptr<const PluginSet>(const std::vector<std::string> &names)>
+      findPlugins;
   uint32_t threads = 0;                   ///< 0: as planned, but no more than this process may use
   const dvt_parallel *parallel = nullptr; ///< the host's; null: an OpenMP team of `threads`
   HostAllocator allocator;

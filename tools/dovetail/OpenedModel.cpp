@@ -111,9 +111,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
     return session.takeError();
   OpenedModel opened;
   opened.isArtifact = isArtifactFile(path);
-  opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, {}));
   ModelOptions modelOptions;
-  modelOptions.plugins = opened.plugins;
   modelOptions.threads = common.threads;
   modelOptions.log = session->log;
   auto start = std::chrono::steady_clock::now();
@@ -123,6 +121,9 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
       return badInput("{} is an artifact, whose plan is made; --stop-after, --dump, --force and "
                       "--prefer need the model",
                       path);
+    modelOptions.findPlugins = [&](const std::vector<std::string> &names) {
+      return opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, names));
+    };
     auto model = Model::load(path, modelOptions);
     if (!model)
       return model.takeError();
@@ -130,6 +131,8 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
     opened.loadMillis = millisSince(start);
     return opened;
   }
+  opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, {}));
+  modelOptions.plugins = opened.plugins;
   CompileOptions options = compileOptions(*session, stages);
   Progress progress;
   options.planner.progress = [&](size_t done, size_t total, const std::string &what) {
