@@ -32,7 +32,7 @@ ALLOWED = {
     "tools": set(),
     "tools/dovetail": {"driver", "plan", "runtime", "artifact", "support"},
     "tools/dovetail-worker": {"plan", "artifact", "support"},
-    "tools/dovetail-opt": {"graph", "import", "plan", "codegen", "support"},
+    "tools/dovetail-opt": {"driver", "graph", "import", "plan", "codegen", "support"},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)

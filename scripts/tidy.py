@@ -41,6 +41,8 @@ def commands(build: pathlib.Path) -> list[dict]:
         if re.search(r"/llvm-\d+/include", entry["command"]):
             continue
         command = GCC_ONLY.sub("", entry["command"]) + f" -idirafter {gcc_headers}"
+        # Generated headers are not ours to name things in.
+        command = re.sub(rf" -I({re.escape(str(build))}/\S+)", r" -isystem \1", command)
         kept.append(entry | {"command": command})
     return kept
 
@@ -55,7 +57,7 @@ def digest(paths: list[pathlib.Path]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--budget", type=float, default=150, metavar="SECONDS")
+    parser.add_argument("--budget", type=float, default=240, metavar="SECONDS")
     options = parser.parse_args()
     build = options.build.resolve()
     tidy = build / "tidy"
