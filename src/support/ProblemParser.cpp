@@ -171,11 +171,9 @@ bool ProblemParser::type(ProblemValue &value, bool isInput) {
     if (!literal(value))
       return false;
     // A constant that is handed over when the kernel is prepared may still be known to be uniform.
-    if (constant) {
+    // With all its elements in the text there is nothing to hand over: a literal.
+    if (constant && value.uniform)
       value.isLiteral = false;
-      if (!value.uniform)
-        return fail("a literal without const");
-    }
   }
   return true;
 }

@@ -94,8 +94,7 @@ TEST(Problem, VerifyFindsFaults) {
         "problem(%0: f32[2] alias(1)) return(%0)", "problem(%0: string[1] {a}) return(%0)",
         "problem(%0: f99[2]) return(%0)", "problem(%0: i8[1] {128}) return(%0)",
         "problem(%0: f32[N]) return(%0) where N in 5..2",
-        "problem(%0: f32[1]) %1: f32[1] = a@1(%0) {x=1, x=2} return(%1)",
-        "problem(%0: const f32[2] {1,2}) return(%0)"}) {
+        "problem(%0: f32[1]) %1: f32[1] = a@1(%0) {x=1, x=2} return(%1)"}) {
     auto problem = Problem::parse(text);
     ASSERT_FALSE(problem) << text;
     EXPECT_EQ(problem.error().kind, ErrorKind::BadInput);
