@@ -154,7 +154,9 @@ void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
                              const Trial *chosenTrial, const Problem &problem) {
   for (const Trial &trial : evaluation.trials) {
     Alternative alternative;
-    alternative.label = trial.candidate.label();
+    // A provider that fell while it proposed has a trial without an algorithm.
+    alternative.label =
+        trial.candidate.algorithm.empty() ? trial.candidate.provider : trial.candidate.label();
     alternative.micros = trial.micros;
     alternative.low = trial.low;
     alternative.high = trial.high;

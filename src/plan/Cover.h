@@ -11,10 +11,12 @@
 //   what gives s >= sum of x over O sources    for each conversion from a: sum of options that give
 //   (v, a) >= c
 // Options may depend on each other in a circle, though each alone is convex; such answers are cut
-// off and solved again. HiGHS does the exact work with limits that do not depend on time.
+// off and solved again. Most models are solved by dynamic programming (CoverFrontier.cpp), the
+// others by HiGHS with limits that do not depend on time.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,8 +33,11 @@ struct LayoutState {
 };
 
 struct CoverOption {
-  double cost = 0;
+  double cost = 0; ///< micros
   std::vector<LayoutState> needs, gives;
+  /// What counts before all cost: of two covers the one with less of it is better, whatever it
+  /// costs. Preferences and last resorts are told in it.
+  uint32_t against = 0;
 };
 
 struct CoverConversion {
@@ -45,23 +50,34 @@ struct CoverProblem {
   std::vector<LayoutState> required;
   std::vector<CoverOption> options;
   std::vector<CoverConversion> conversions;
+  /// Rank of each value in an order in which they can be computed; empty: their numbers.
+  std::vector<uint32_t> ranks;
 };
 
 struct CoverSolution {
   std::vector<uint32_t> options;     ///< in an order in which they can run
   std::vector<uint32_t> conversions; ///< ascending
   double cost = 0;
-  double bound = 0; ///< no cover costs less; equal to cost when proven optimal
+  uint64_t against = 0;
+  double bound = 0; ///< no cover as little against costs less; equal to cost when proven optimal
   bool exact = false;
 };
 
 struct CoverLimits {
   int64_t maxNodes = 500;    ///< of branch and bound, per solve
   double relativeGap = 1e-7; ///< distance from the bound that is good enough
+  size_t maxStates = 50000;  ///< of the frontier at one value; beyond it, HiGHS takes over
 };
 
 /// Internal error when no cover exists (some required value has no producer).
 Expected<CoverSolution> solveCover(const CoverProblem &problem, const CoverLimits &limits = {});
+/// The 0-1 program, to the gap or the node limit.
+Expected<CoverSolution> solveCoverByProgram(const CoverProblem &problem, const CoverLimits &limits);
+/// By dynamic programming over the frontier, to the gap. Not exact where the frontier had more
+/// states than are allowed; nothing where the values have no order in which every option has what
+/// it needs before what it gives, or where the answer has a circle.
+std::optional<CoverSolution> solveCoverByFrontier(const CoverProblem &problem,
+                                                  const CoverLimits &limits = {});
 /// The starting answer: cheapest producer of every needed state, shared costs split among users.
 Expected<CoverSolution> solveCoverGreedily(const CoverProblem &problem);
 

@@ -14,6 +14,7 @@ namespace dovetail::plan {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kAgainst = 1e5; // micros that one of CoverOption::against weighs here
 
 /// How a state comes to be most cheaply.
 struct Origin {
@@ -40,7 +41,7 @@ public:
       changed = false;
       for (uint32_t i = 0; i < problem.options.size(); ++i) {
         const CoverOption &option = problem.options[i];
-        double cost = option.cost;
+        double cost = option.cost + kAgainst * option.against;
         for (LayoutState need : option.needs)
           cost += costOf(need);
         if (!(cost < kInfinity))
@@ -88,8 +89,10 @@ public:
     }
     solution.options.assign(options.begin(), options.end());
     solution.conversions.assign(conversions.begin(), conversions.end());
-    for (uint32_t option : solution.options)
+    for (uint32_t option : solution.options) {
       solution.cost += problem.options[option].cost;
+      solution.against += problem.options[option].against;
+    }
     for (uint32_t conversion : solution.conversions)
       solution.cost += problem.conversions[conversion].cost;
     if (!orderCover(problem, solution, nullptr))

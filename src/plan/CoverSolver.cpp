@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exact cover by HiGHS, through its C interface, starting from the greedy answer. One thread, a
-// fixed seed and a limit on nodes instead of time: the same problem has the same answer on every
-// machine.
+// The exact cover: by the frontier where that is small, which it is for most models, else by HiGHS,
+// through its C interface, starting from the greedy answer. One thread, a fixed seed and a limit on
+// nodes instead of time: the same problem has the same answer on every machine.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,7 +23,8 @@ struct Row {
 
 class Model {
 public:
-  explicit Model(const CoverProblem &problem) : problem(problem) {
+  /// `weight`: what counts before cost, as cost.
+  Model(const CoverProblem &problem, double weight) : problem(problem), weight(weight) {
     optionCount = static_cast<uint32_t>(problem.options.size());
     for (uint32_t i = 0; i < optionCount; ++i)
       for (LayoutState give : problem.options[i].gives)
@@ -88,7 +89,7 @@ public:
     HighsInt columns = static_cast<HighsInt>(optionCount + problem.conversions.size());
     std::vector<double> costs, lower(columns, 0), upper(columns, 1);
     for (const CoverOption &option : problem.options)
-      costs.push_back(option.cost);
+      costs.push_back(option.cost + weight * option.against);
     for (const CoverConversion &conversion : problem.conversions)
       costs.push_back(conversion.cost);
     std::vector<HighsInt> starts, indices, integrality(columns, kHighsVarTypeInteger);
@@ -128,16 +129,21 @@ public:
     solution.options.clear();
     solution.conversions.clear();
     solution.cost = 0;
+    solution.against = 0;
     for (HighsInt column = 0; column < columns; ++column) {
       if (answer[column] < 0.5)
         continue;
-      solution.cost += costs[column];
       uint32_t index = static_cast<uint32_t>(column);
-      if (index < optionCount)
+      if (index < optionCount) {
         solution.options.push_back(index);
-      else
+        solution.cost += problem.options[index].cost;
+        solution.against += problem.options[index].against;
+      } else {
         solution.conversions.push_back(index - optionCount);
+        solution.cost += problem.conversions[index - optionCount].cost;
+      }
     }
+    solution.bound -= weight * static_cast<double>(solution.against);
     return true;
   }
 
@@ -203,6 +209,7 @@ private:
   }
 
   const CoverProblem &problem;
+  double weight;
   uint32_t optionCount = 0;
   std::map<LayoutState, std::vector<uint32_t>> producers, converters;
   std::set<LayoutState> available;
@@ -221,11 +228,27 @@ bool givesTwice(const CoverProblem &problem, const CoverSolution &solution) {
 } // namespace
 
 Expected<CoverSolution> solveCover(const CoverProblem &problem, const CoverLimits &limits) {
+  auto solution = solveCoverByFrontier(problem, limits);
+  if (solution && solution->exact)
+    return std::move(*solution);
+  auto other = solveCoverByProgram(problem, limits);
+  if (!solution)
+    return other;
+  if (other && std::make_pair(other->against, other->cost) <
+                   std::make_pair(solution->against, solution->cost))
+    return other;
+  if (other && other->against == solution->against)
+    solution->bound = other->bound;
+  return std::move(*solution);
+}
+
+Expected<CoverSolution> solveCoverByProgram(const CoverProblem &problem,
+                                            const CoverLimits &limits) {
   auto start = solveCoverGreedily(problem);
-  if (!start)
-    return start;
-  bool startIsValid = !givesTwice(problem, *start);
-  Model model(problem);
+  bool startIsValid = start && !givesTwice(problem, *start);
+  // Beyond what any better cover may cost, yet no larger: coefficients of very different size make
+  // the solver's answers wrong.
+  Model model(problem, start ? 1000 + 2 * start->cost : 1e5);
   constexpr int kMostCuts = 20;
   for (int cut = 0; cut < kMostCuts; ++cut) {
     CoverSolution solution;
@@ -233,13 +256,14 @@ Expected<CoverSolution> solveCover(const CoverProblem &problem, const CoverLimit
       break;
     std::vector<uint32_t> circle;
     if (orderCover(problem, solution, &circle)) {
-      if (startIsValid && solution.cost > start->cost)
+      if (startIsValid && std::make_pair(solution.against, solution.cost) >
+                              std::make_pair(start->against, start->cost))
         break;
       return solution;
     }
     model.forbid(circle);
   }
-  if (!startIsValid)
+  if (start && !startIsValid)
     return internalError("the solver found no cover");
   return start;
 }

@@ -77,8 +77,8 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem,
       for (const auto &refusal : fresh->refusals)
         if (refusal.first == provider)
           part.refusals.push_back(refusal);
-      bool kept =
-          std::find(options.forget.begin(), options.forget.end(), provider) == options.forget.end();
+      bool kept = worker.asks(provider) && std::find(options.forget.begin(), options.forget.end(),
+                                                     provider) == options.forget.end();
       if (request.build && kept)
         cache.store(keyFor(provider, providers[provider]), part);
     }

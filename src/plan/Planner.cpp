@@ -15,8 +15,9 @@
 namespace dovetail::plan {
 namespace {
 
-constexpr double kLastResort =
-    1e6; // micros that a preference adds for each op against it; a missing one a tenth
+// Weights of CoverOption::against for each op: of a choice against the preference, and of one that
+// nobody would make who has another.
+constexpr uint32_t kAgainstPreference = 16, kLastResort = 1;
 
 bool isLibrary(const std::string &provider) {
   return provider != "native" && provider != "reference";
@@ -252,12 +253,12 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     if (shown.micros < 0 && options.select != Select::Estimate)
       best.option.cost *= 3;
     if (candidate.provider == "reference" || (shown.micros < 0 && anyTimed))
-      best.option.cost += kLastResort / 10 * static_cast<double>(regions[region].ops.size());
+      best.option.against += kLastResort * static_cast<uint32_t>(regions[region].ops.size());
     for (uint32_t op : regions[region].ops) {
       if (prefer == Prefer::Library && !library && libraryCovers[op])
-        best.option.cost += kLastResort;
+        best.option.against += kAgainstPreference;
       if (prefer == Prefer::Native && candidate.provider != "native" && nativeCovers[op])
-        best.option.cost += kLastResort;
+        best.option.against += kAgainstPreference;
     }
     for (size_t i = 0; i < problem.operands.size(); ++i)
       if (!table.values[problem.operands[i]].constant)
@@ -270,7 +271,10 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     // One value cannot be taken in two layouts at no cost by one kernel; each needed state counts.
     auto key = std::make_pair(best.option.needs, best.option.gives);
     auto [found, isNew] = bestOf.try_emplace(key, best);
-    if (!isNew && best.option.cost < found->second.option.cost)
+    auto weight = [](const Best &best) {
+      return std::make_pair(best.option.against, best.option.cost);
+    };
+    if (!isNew && weight(best) < weight(found->second))
       found->second = std::move(best);
   };
   bool symbolic = problem.problem.hasSymbols();
@@ -325,7 +329,7 @@ bool Planner::State::dominates(const CoverOption &other, const CoverOption &opti
   };
   add(option.needs, other.needs);
   add(other.gives, option.gives);
-  return cost < option.cost;
+  return std::make_pair(other.against, cost) < std::make_pair(option.against, option.cost);
 }
 
 void Planner::State::addViewOptions() {
@@ -342,7 +346,9 @@ void Planner::State::addViewOptions() {
   }
   for (uint32_t value = 0; value < table.values.size(); ++value)
     if (table.values[value].isShapeData) {
-      cover.options.push_back({0, {}, {{value, 0}}});
+      CoverOption option;
+      option.gives = {{value, 0}};
+      cover.options.push_back(std::move(option));
       optionMeanings.push_back({OptionMeaning::Kind::ShapeData, 0, nullptr, nullptr, 0, value});
     }
 }
@@ -494,14 +500,18 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
       addKernelOptions(region, prefer);
     addViewOptions();
     addConversions(round == kMostRounds);
+    for (const TableValue &value : table.values)
+      cover.ranks.push_back(static_cast<uint32_t>(value.producer + 1));
     auto from = std::chrono::steady_clock::now();
     // Times are measured to a few per cent; proving more than that would be for show.
     auto solved = solveCover(cover, {.maxNodes = 1, .relativeGap = 0.01});
     if (!solved)
       return explainNoCover(solved.takeError());
     options.log(LogLevel::Debug,
-                "cover: {} options, {} conversions: cost {:.1f} us, bound {:.1f} us, {:.2f} s",
-                cover.options.size(), cover.conversions.size(), solved->cost, solved->bound,
+                "cover: {} options, {} conversions: {} against, cost {:.1f} us, bound {:.1f} us, "
+                "{:.2f} s",
+                cover.options.size(), cover.conversions.size(), solved->against, solved->cost,
+                solved->bound,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
     solution = std::move(*solved);
     bool measured = measureConversions(solution);

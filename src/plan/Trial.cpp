@@ -145,6 +145,7 @@ public:
 
 private:
   void proposeAll();
+  Proposal propose(const Provider &provider);
   void build(size_t index, const Provider &provider);
   bool prepare(Prepared &prepared, Trial &trial);
   void bind(Prepared &prepared, const Trial &trial);
@@ -197,6 +198,8 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
   uint64_t seed = 1;
   for (uint32_t number : problem.inputs) {
     inputs.push_back(tensor(number));
+    if (!options.build)
+      continue; // proposals need no data
     inputs.back().bytes = noise(inputs.back().value->type, inputs.back().elements, seed++);
     dvt_type type = inputs.back().value->type;
     if (indexing && (type == DVT_I32 || type == DVT_I64))
@@ -204,8 +207,18 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
   }
   for (uint32_t number : problem.outputs) {
     outputs.push_back(tensor(number));
-    outputs.back().bytes.resize(bytesOf(outputs.back().value->type, outputs.back().elements));
+    if (options.build)
+      outputs.back().bytes.resize(bytesOf(outputs.back().value->type, outputs.back().elements));
   }
+}
+
+Proposal ProblemEvaluation::propose(const Provider &provider) {
+  std::string label = provider.name() + ":";
+  if (std::find(options.skip.begin(), options.skip.end(), label) != options.skip.end())
+    return {};
+  if (report)
+    report(label, "propose");
+  return provider.propose(state.target, problem);
 }
 
 void ProblemEvaluation::proposeAll() {
@@ -214,7 +227,7 @@ void ProblemEvaluation::proposeAll() {
   for (const auto &provider : state.plugins.providers()) {
     if (!wanted(*provider))
       continue;
-    Proposal proposal = provider->propose(state.target, problem);
+    Proposal proposal = propose(*provider);
     for (Refusal &refusal : proposal.refusals)
       result.refusals.emplace_back(provider->name(), std::move(refusal));
     for (Candidate &candidate : proposal.candidates) {
@@ -318,7 +331,7 @@ bool ProblemEvaluation::computeTruth() {
   const Provider *reference = state.plugins.find("reference");
   if (!reference)
     return false;
-  Proposal proposal = reference->propose(state.target, problem);
+  Proposal proposal = propose(*reference);
   if (proposal.candidates.empty())
     return false;
   Trial trial;

@@ -57,9 +57,10 @@ struct Evaluation {
 struct EvaluationOptions {
   std::vector<std::string> providers;  ///< empty: all
   std::vector<std::string> algorithms; ///< provider:algorithm labels; empty: all
-  std::vector<std::string> skip;       ///< labels that crashed before
-  bool build = true;                   ///< otherwise proposed only
-  bool measure = true;                 ///< otherwise built and checked only
+  /// Labels that crashed before; "provider:" without an algorithm: it is not even asked.
+  std::vector<std::string> skip;
+  bool build = true;   ///< otherwise proposed only
+  bool measure = true; ///< otherwise built and checked only
   bool check = true;
   bool timeReference =
       false; ///< the reference is timed only when nothing else is on offer or this is set
@@ -70,7 +71,8 @@ struct EvaluationOptions {
   SymbolValues representative;
 };
 
-/// Called before each phase of each candidate, so that a crash can be attributed.
+/// Called before each phase of each candidate, so that a crash can be attributed. While a provider
+/// proposes, the label is "provider:".
 using PhaseReport = std::function<void(const std::string &label, const char *phase)>;
 
 class TrialRunner {

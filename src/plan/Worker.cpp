@@ -3,6 +3,7 @@
 // Spawns and talks to the worker process.
 #include "plan/Worker.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -83,53 +84,96 @@ void Worker::stop() {
   process = toWorker = fromWorker = -1;
 }
 
+/// One request. Where the worker falls, it is replaced, `fall` says in what it was, and the
+/// evaluation is empty.
+Expected<Evaluation> Worker::attempt(const Problem &problem, const EvaluationOptions &request,
+                                     Fall &fall) {
+  Frame frame;
+  frame.header = {{"problem", problem.text()}, {"options", toJson(request)}};
+  FrameResult result = writeFrame(toWorker, frame) ? FrameResult::Read : FrameResult::Broken;
+  while (result == FrameResult::Read) {
+    result = readFrame(fromWorker, frame, options.timeout);
+    if (result != FrameResult::Read)
+      break;
+    if (frame.header.contains("phase")) {
+      fall.label = frame.header.value("label", "");
+      fall.phase = frame.header.value("phase", "");
+      continue;
+    }
+    fall = {};
+    if (frame.header.contains("error"))
+      return internalError("{}", frame.header.value("error", ""));
+    return evaluationFromJson(frame.header, frame.blobs);
+  }
+  fall.hung = result == FrameResult::TimedOut;
+  if (fall.phase.empty())
+    fall.phase = "start";
+  if (fall.hung && process > 0)
+    ::kill(process, SIGKILL);
+  stop();
+  ++replaced;
+  return Evaluation{};
+}
+
+bool Worker::asks(const std::string &provider) const {
+  constexpr unsigned kMostFalls = 3;
+  auto falls = fallsWhileProposing.find(provider);
+  return falls == fallsWhileProposing.end() || falls->second < kMostFalls;
+}
+
+/// Puts on record which providers are not asked any more.
+void Worker::leaveOut(EvaluationOptions &request, std::vector<Trial> &lost) const {
+  for (const auto &[provider, falls] : fallsWhileProposing) {
+    bool wanted = request.providers.empty() ||
+                  std::find(request.providers.begin(), request.providers.end(), provider) !=
+                      request.providers.end();
+    if (asks(provider) || !wanted)
+      continue;
+    Trial trial;
+    trial.candidate.provider = provider;
+    trial.outcome = TrialOutcome::Crashed;
+    trial.detail = fmt::format("not asked: it fell {} times while it proposed", falls);
+    lost.push_back(std::move(trial));
+    request.skip.push_back(provider + ":");
+  }
+}
+
 Expected<Evaluation> Worker::evaluate(const Problem &problem, EvaluationOptions request) {
   std::vector<Trial> lost;
-  constexpr int kMostReplacements = 8;
-  for (int attempt = 0; attempt <= kMostReplacements; ++attempt) {
+  leaveOut(request, lost);
+  std::map<std::string, unsigned> falls; // by provider, of this problem
+  constexpr unsigned kMostFalls = 3;     // of one provider's candidates, before all are left out
+  constexpr int kMostReplacements = 64;
+  for (int round = 0; round <= kMostReplacements; ++round) {
     if (process < 0)
       if (Status started = start(); !started)
         return started.takeError();
-    Frame frame;
-    frame.header = {{"problem", problem.text()}, {"options", toJson(request)}};
-    std::string label, phase;
-    FrameResult result = writeFrame(toWorker, frame) ? FrameResult::Read : FrameResult::Broken;
-    while (result == FrameResult::Read) {
-      result = readFrame(fromWorker, frame, options.timeout);
-      if (result != FrameResult::Read)
-        break;
-      if (frame.header.contains("phase")) {
-        label = frame.header.value("label", "");
-        phase = frame.header.value("phase", "");
-        continue;
-      }
-      if (frame.header.contains("error"))
-        return internalError("{}", frame.header.value("error", ""));
-      auto evaluation = evaluationFromJson(frame.header, frame.blobs);
+    Fall fall;
+    auto evaluation = attempt(problem, request, fall);
+    if (!evaluation || fall.phase.empty()) {
       if (evaluation)
-        for (Trial &trial : lost)
-          evaluation->trials.push_back(std::move(trial));
+        std::move(lost.begin(), lost.end(), std::back_inserter(evaluation->trials));
       return evaluation;
     }
-    if (result == FrameResult::TimedOut && process > 0)
-      ::kill(process, SIGKILL);
-    stop();
-    ++replaced;
-    if (label.empty())
-      return internalError("the measuring worker died before it reached any candidate of {}",
-                           summary(problem));
+    if (fall.label.empty())
+      return internalError("the measuring worker {} before it reached any candidate of {}",
+                           fall.hung ? "hung" : "died", summary(problem));
     Trial failed;
-    size_t colon = label.find(':');
-    failed.candidate.provider = label.substr(0, colon);
-    failed.candidate.algorithm = colon == std::string::npos ? "" : label.substr(colon + 1);
-    failed.outcome =
-        result == FrameResult::TimedOut ? TrialOutcome::Timeout : TrialOutcome::Crashed;
+    size_t colon = fall.label.find(':');
+    std::string provider = fall.label.substr(0, colon);
+    failed.candidate.provider = provider;
+    failed.candidate.algorithm = colon == std::string::npos ? "" : fall.label.substr(colon + 1);
+    failed.outcome = fall.hung ? TrialOutcome::Timeout : TrialOutcome::Crashed;
     failed.detail = fmt::format("{} the process that measures, in phase '{}'",
-                                result == FrameResult::TimedOut ? "hung" : "crashed", phase);
-    if (phase == "truth")
+                                fall.hung ? "hung" : "crashed", fall.phase);
+    if (fall.phase == "propose")
+      ++fallsWhileProposing[provider];
+    if (fall.phase == "truth" || (fall.phase == "propose" && provider == "reference"))
       request.check = false;
+    else if (++falls[provider] >= kMostFalls)
+      request.skip.push_back(provider + ":");
     lost.push_back(std::move(failed));
-    request.skip.push_back(label);
+    request.skip.push_back(fall.label);
   }
   Evaluation evaluation;
   evaluation.trials = std::move(lost);

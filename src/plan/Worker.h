@@ -3,10 +3,13 @@
 // The measuring worker as the planner sees it: a long-lived process, spawned, in which vendor
 // libraries and fresh kernels run. When one crashes it, exceeds its memory or hangs, the worker is
 // replaced, the candidate at fault gets a typed failure, and the rest of its problem is evaluated
-// again without it.
+// again without it. A provider that falls already while it proposes, or with one candidate after
+// the other, loses all its candidates of the problem; one that does so again and again is not asked
+// any more, so that a hanging library costs a few timeouts and not one for each problem.
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,8 +38,17 @@ public:
   Expected<Evaluation> evaluate(const Problem &problem, EvaluationOptions options);
   /// How often a worker had to be replaced.
   unsigned replacements() const { return replaced; }
+  /// False for a provider that fell too often and is left out since.
+  bool asks(const std::string &provider) const;
 
 private:
+  struct Fall {
+    std::string label, phase; ///< what was going on; empty when nothing was reported
+    bool hung = false;
+  };
+  Expected<Evaluation> attempt(const Problem &problem, const EvaluationOptions &request,
+                               Fall &fall);
+  void leaveOut(EvaluationOptions &request, std::vector<Trial> &lost) const;
   Status start();
   void stop();
 
@@ -45,6 +57,7 @@ private:
   int toWorker = -1, fromWorker = -1;
   int process = -1;
   unsigned replaced = 0;
+  std::map<std::string, unsigned> fallsWhileProposing; ///< by provider
 };
 
 /// The worker's side: serves requests on descriptors until the first is closed. Returns the exit

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Providers that crash, hang, lie or write where they must not cost their own candidates and
+// nothing else: the worker comes back with the trials of the others and a reason for each.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "plan/Worker.h"
+
+namespace dovetail::plan {
+namespace {
+
+const char *const kRelu = "problem(%0: f32[4,8]) %1: f32[4,8] = relu@14(%0) return(%1)";
+
+WorkerOptions workerOptions() {
+  WorkerOptions options;
+  options.executable = DOVETAIL_WORKER;
+  options.plugins = {DOVETAIL_BINARY_DIR "/lib/dovetail",
+                     DOVETAIL_BINARY_DIR "/test/planner_plugins"};
+  options.timeout = std::chrono::seconds(5);
+  return options;
+}
+
+Expected<Evaluation> evaluate(Worker &worker, std::vector<std::string> providers,
+                              const char *text = kRelu) {
+  auto problem = Problem::parse(text);
+  if (!problem)
+    return problem.takeError();
+  EvaluationOptions request;
+  request.providers = std::move(providers);
+  request.budgetMillis = 5;
+  return worker.evaluate(*problem, request);
+}
+
+const Trial *trialOf(const Evaluation &evaluation, const std::string &provider) {
+  auto found =
+      std::find_if(evaluation.trials.begin(), evaluation.trials.end(),
+                   [&](const Trial &trial) { return trial.candidate.provider == provider; });
+  return found == evaluation.trials.end() ? nullptr : &*found;
+}
+
+struct Fault {
+  const char *provider;
+  TrialOutcome outcome;
+  const char *detail;
+  const char *algorithm;
+};
+
+void PrintTo(const Fault &fault, std::ostream *out) { *out << fault.provider; }
+
+class WorkerFault : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(WorkerFault, costsItsOwnCandidatesOnly) {
+  const Fault &fault = GetParam();
+  WorkerOptions options = workerOptions();
+  options.only = {"toy", fault.provider};
+  Worker worker(options, Target::host(1));
+  auto evaluation = evaluate(worker, {"toy", fault.provider, "reference"});
+  ASSERT_TRUE(evaluation) << evaluation.error().message;
+  const Trial *failed = trialOf(*evaluation, fault.provider);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->outcome, fault.outcome) << outcomeName(failed->outcome);
+  EXPECT_NE(failed->detail.find(fault.detail), std::string::npos) << failed->detail;
+  EXPECT_EQ(failed->candidate.algorithm, fault.algorithm);
+  const Trial *good = trialOf(*evaluation, "toy");
+  ASSERT_TRUE(good);
+  EXPECT_EQ(good->outcome, TrialOutcome::Measured) << good->detail;
+  EXPECT_TRUE(trialOf(*evaluation, "reference"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Worker, WorkerFault,
+    ::testing::Values(
+        Fault{"crash_propose", TrialOutcome::Crashed, "in phase 'propose'", ""},
+        Fault{"crash_compile", TrialOutcome::Crashed, "in phase 'compile'", "interpret"},
+        Fault{"crash_run", TrialOutcome::Crashed, "in phase 'run'", "interpret"},
+        Fault{"hang_propose", TrialOutcome::Timeout, "hung", ""},
+        Fault{"hang_run", TrialOutcome::Timeout, "hung", "interpret"},
+        Fault{"fail_run", TrialOutcome::RunFailed, "always fails", "interpret"},
+        Fault{"wrong_result", TrialOutcome::WrongResult, "differs from the reference", "interpret"},
+        Fault{"out_of_bounds", TrialOutcome::OutOfBounds, "wrote beside", "interpret"}),
+    [](const auto &info) { return std::string(info.param.provider); });
+
+TEST(Worker, doesNotAskForEverAProviderThatFallsWhileItProposes) {
+  WorkerOptions options = workerOptions();
+  options.only = {"toy", "crash_propose"};
+  Worker worker(options, Target::host(1));
+  for (int i = 0; i < 5; ++i) {
+    auto evaluation = evaluate(worker, {"toy", "crash_propose"});
+    ASSERT_TRUE(evaluation) << evaluation.error().message;
+    const Trial *failed = trialOf(*evaluation, "crash_propose");
+    ASSERT_TRUE(failed);
+    EXPECT_FALSE(failed->usable());
+    EXPECT_TRUE(trialOf(*evaluation, "toy"));
+  }
+  EXPECT_EQ(worker.replacements(), 3u);
+  EXPECT_FALSE(worker.asks("crash_propose"));
+  EXPECT_TRUE(worker.asks("toy"));
+}
+
+TEST(Worker, proposesWithoutBuilding) {
+  WorkerOptions options = workerOptions();
+  options.only = {"toy", "crash_compile"};
+  Worker worker(options, Target::host(1));
+  auto problem = Problem::parse(kRelu);
+  ASSERT_TRUE(problem);
+  EvaluationOptions request;
+  request.build = false;
+  auto evaluation = worker.evaluate(*problem, request);
+  ASSERT_TRUE(evaluation) << evaluation.error().message;
+  EXPECT_EQ(worker.replacements(), 0u);
+  const Trial *proposed = trialOf(*evaluation, "crash_compile");
+  ASSERT_TRUE(proposed);
+  EXPECT_FALSE(proposed->built);
+  EXPECT_EQ(proposed->candidate.estimateMicros, 6);
+}
+
+TEST(Worker, saysThatItCannotBeStarted) {
+  WorkerOptions options = workerOptions();
+  options.executable = "/no/such/worker";
+  Worker worker(options, Target::host(1));
+  auto evaluation = evaluate(worker, {"toy"});
+  ASSERT_FALSE(evaluation);
+  EXPECT_EQ(evaluation.error().kind, ErrorKind::Unavailable);
+  EXPECT_NE(evaluation.error().message.find("/no/such/worker"), std::string::npos);
+}
+
+} // namespace
+} // namespace dovetail::plan
