@@ -504,7 +504,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
       cover.ranks.push_back(static_cast<uint32_t>(value.producer + 1));
     auto from = std::chrono::steady_clock::now();
     // Times are measured to a few per cent; proving more than that would be for show.
-    auto solved = solveCover(cover, {.maxNodes = 1, .relativeGap = 0.01});
+    auto solved = solveCover(cover, {.maxNodes = 1, .relativeGap = 0.002});
     if (!solved)
       return explainNoCover(solved.takeError());
     options.log(LogLevel::Debug,
