@@ -270,7 +270,9 @@ typedef struct dvt_library_info {
 typedef struct dvt_provider_info {
   uint32_t struct_size;
   const char *name;
-  const char *version; /* provider and library versions together; part of every cache key */
+  /* Provider and library versions together; part of every cache key. What follows a '#' tells apart
+   * how kernels are made: measurements are not shared across it, but kernels load all the same. */
+  const char *version;
   const dvt_library_info *libraries;
   uint32_t library_count;
   int32_t can_compile; /* 0 where only prepare and run are there */

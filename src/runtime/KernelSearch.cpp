@@ -41,7 +41,8 @@ const Provider *Model::Search::providerOf(const KernelChoice &choice, bool sameV
       because(fmt::format("provider {} is not there", choice.candidate.provider));
     return nullptr;
   }
-  if (sameVersion && provider->version() != choice.providerVersion) {
+  if (sameVersion &&
+      loadableVersion(provider->version()) != loadableVersion(choice.providerVersion)) {
     because(fmt::format("provider {} has version {} instead of {}", choice.candidate.provider,
                         provider->version(), choice.providerVersion));
     return nullptr;
@@ -121,7 +122,8 @@ std::shared_ptr<PreparedKernel> Model::Search::stored(const KernelChoice &choice
 
 std::shared_ptr<PreparedKernel> Model::Search::otherVersion(const KernelChoice &choice) {
   const Provider *provider = providerOf(choice, false);
-  if (!provider || choice.kernel >= 0 || provider->version() == choice.providerVersion)
+  if (!provider || choice.kernel >= 0 ||
+      loadableVersion(provider->version()) == loadableVersion(choice.providerVersion))
     return nullptr;
   ProviderLock lock;
   Proposal proposal = provider->propose(model.target, problem);

@@ -223,6 +223,10 @@ const Provider *PluginSet::find(std::string_view name) const {
   return nullptr;
 }
 
+std::string_view loadableVersion(std::string_view version) {
+  return version.substr(0, version.find('#'));
+}
+
 std::string defaultPluginFolder() {
   Dl_info about;
   struct link_map *map = nullptr;

@@ -109,6 +109,9 @@ private:
   std::vector<Failure> failed;
 };
 
+/// The part of a provider's version that kernels made by it depend on: what stands before a '#'.
+std::string_view loadableVersion(std::string_view version);
+
 /// Folder of plug-ins beside the running binary or library (…/lib/dovetail).
 std::string defaultPluginFolder();
 

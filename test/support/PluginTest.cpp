@@ -90,4 +90,10 @@ TEST(Target, FeaturesAgreeWithTheKernel) {
   EXPECT_NE(target.text().find("threads="), std::string::npos);
 }
 
+TEST(Version, WhatFollowsAHashSignIsTheCompilersOwn) {
+  EXPECT_EQ(loadableVersion("1+oneDNN-3.2.0"), "1+oneDNN-3.2.0");
+  EXPECT_EQ(loadableVersion("2#4a56"), "2");
+  EXPECT_EQ(loadableVersion(""), "");
+}
+
 } // namespace

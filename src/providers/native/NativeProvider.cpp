@@ -14,6 +14,7 @@
 #include "graph/OpRegistry.h"
 #include "providers/native/CompactProblem.h"
 #include "providers/native/CompilerDoor.h"
+#include "providers/native/Fingerprint.h"
 #include "providers/native/LoadedKernel.h"
 
 using namespace dovetail;
@@ -54,7 +55,8 @@ dvt_code create(const dvt_host *, dvt_provider **provider, dvt_error *error) {
   }
   made->info.struct_size = sizeof(made->info);
   made->info.name = "native";
-  made->info.version = "1";
+  static const std::string version = fmt::format("{}#{}", codegen::kImageVersion, kNativeFingerprint);
+  made->info.version = version.c_str();
   made->info.can_compile = ::access(made->compilerPath.c_str(), R_OK) == 0;
   *provider = made;
   return DVT_OK;
