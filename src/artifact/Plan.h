@@ -21,6 +21,7 @@
 #include "support/Extent.h"
 #include "support/Plugin.h"
 #include "support/Problem.h"
+#include "support/Requirement.h"
 
 namespace dovetail {
 
@@ -142,6 +143,7 @@ struct Plan {
   std::vector<std::string> inputNames, outputNames;
   SymbolRanges symbols;
   std::vector<SymbolSource> symbolSources;
+  std::vector<Requirement> requirements; ///< on the symbols' values
   std::vector<PlanConstant> constants;
   std::vector<std::string> problems;
   std::vector<std::vector<uint8_t>> kernels;

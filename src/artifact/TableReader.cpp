@@ -179,6 +179,15 @@ Status readPlanTable(const uint8_t *data, uint64_t bytes, Plan &plan,
       return Status::success();
     });
   if (status)
+    status = each(p.requirements(), [&](const table::Requirement &r) -> Status {
+      auto left = Extent::parse(text(r.left())), right = Extent::parse(text(r.right()));
+      if (!left || !right || r.relation() >= kRelationCount)
+        return badInput("a requirement on extents cannot be read");
+      plan.requirements.push_back(
+          {static_cast<Requirement::Relation>(r.relation()), *left, *right, text(r.subject())});
+      return Status::success();
+    });
+  if (status)
     status = each(p.constants(),
                   [&](const table::Constant &c) { return readConstant(c, plan, constants); });
   if (status)

@@ -99,6 +99,10 @@ std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &
   auto sources = tables<table::SymbolSource>(plan.symbolSources, [&](const SymbolSource &s) {
     return table::CreateSymbolSource(out, text(s.symbol), s.value, s.axis);
   });
+  auto requirements = tables<table::Requirement>(plan.requirements, [&](const Requirement &r) {
+    return table::CreateRequirement(out, static_cast<uint8_t>(r.relation), text(r.left.text()),
+                                    text(r.right.text()), text(r.subject));
+  });
   size_t next = 0;
   auto constantTables = tables<table::Constant>(plan.constants, [&](const PlanConstant &c) {
     const StoredBytes &stored = constants[next++];
@@ -120,7 +124,7 @@ std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &
   auto problems = texts(plan.problems);
   out.Finish(table::CreatePlan(out, model, producer, target, selection, inputNames, outputNames,
                                symbols, sources, constantTables, problems, kernelTables, blocks,
-                               providers));
+                               providers, requirements));
   return take();
 }
 

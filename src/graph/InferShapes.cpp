@@ -40,6 +40,7 @@ public:
     function.setType(FunctionType::get(module.getContext(), block.getArgumentTypes(),
                                        block.getTerminator()->getOperandTypes()));
     setSymbolRanges(module, ranges);
+    setRequirements(module, requirements);
     return std::move(facts);
   }
 
@@ -152,6 +153,11 @@ private:
     };
     if (Status status = graph::inferShapes(context); !status)
       return status;
+    // A branch may state what holds only where it is taken.
+    if (!op.getParentOfType<IfOp>())
+      for (Requirement &requirement : context.takeRequirements())
+        if (llvm::find(requirements, requirement) == requirements.end())
+          requirements.push_back(std::move(requirement));
     for (auto [result, inferred] : llvm::zip(op.getResults(), context.takeResults())) {
       if (isAbsent(result) || inferred.type == DVT_UNDEFINED)
         continue;
@@ -218,6 +224,7 @@ private:
   ModuleOp module;
   SymbolRanges ranges;
   std::set<std::string> symbols;
+  std::vector<Requirement> requirements;
   GraphFacts facts;
 };
 

@@ -149,6 +149,44 @@ void setSymbolRanges(ModuleOp module, const SymbolRanges &ranges) {
     module->setAttr("dvt.ranges", builder.getDictionaryAttr(entries));
 }
 
+std::vector<Requirement> requirementsOf(ModuleOp module) {
+  std::vector<Requirement> requirements;
+  auto attribute = module->getAttrOfType<ArrayAttr>("dvt.requirements");
+  if (!attribute)
+    return requirements;
+  for (Attribute entry : attribute) {
+    auto fields = dyn_cast<ArrayAttr>(entry);
+    if (!fields || fields.size() != 4)
+      continue;
+    auto relation = dyn_cast<IntegerAttr>(fields[0]);
+    auto left = dyn_cast<StringAttr>(fields[1]), right = dyn_cast<StringAttr>(fields[2]),
+         subject = dyn_cast<StringAttr>(fields[3]);
+    if (!relation || !left || !right || !subject || relation.getInt() < 0 ||
+        relation.getInt() >= kRelationCount)
+      continue;
+    Expected<Extent> a = Extent::parse(left.getValue()), b = Extent::parse(right.getValue());
+    if (a && b)
+      requirements.push_back({static_cast<Requirement::Relation>(relation.getInt()), *a, *b,
+                              subject.getValue().str()});
+  }
+  return requirements;
+}
+
+void setRequirements(ModuleOp module, const std::vector<Requirement> &requirements) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> entries;
+  for (const Requirement &requirement : requirements)
+    entries.push_back(
+        builder.getArrayAttr({builder.getI64IntegerAttr(static_cast<int64_t>(requirement.relation)),
+                              builder.getStringAttr(requirement.left.text()),
+                              builder.getStringAttr(requirement.right.text()),
+                              builder.getStringAttr(requirement.subject)}));
+  if (entries.empty())
+    module->removeAttr("dvt.requirements");
+  else
+    module->setAttr("dvt.requirements", builder.getArrayAttr(entries));
+}
+
 std::vector<std::string> symbolsOf(ModuleOp module) {
   std::set<std::string> symbols;
   DenseSet<Type> seen;

@@ -9,6 +9,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 
 #include "graph/shapes/InferContext.h"
+#include "support/Requirement.h"
 
 namespace dovetail::graph {
 
@@ -28,6 +29,9 @@ mlir::RankedTensorType tensorType(mlir::MLIRContext *context, dvt_type type, con
 /// Ranges of the symbols of a module, kept in its attribute "dvt.ranges".
 SymbolRanges symbolRanges(mlir::ModuleOp module);
 void setSymbolRanges(mlir::ModuleOp module, const SymbolRanges &ranges);
+/// What the extents must fulfil at run time, kept in its attribute "dvt.requirements".
+std::vector<Requirement> requirementsOf(mlir::ModuleOp module);
+void setRequirements(mlir::ModuleOp module, const std::vector<Requirement> &requirements);
 /// All symbols in the types of a module's values.
 std::vector<std::string> symbolsOf(mlir::ModuleOp module);
 

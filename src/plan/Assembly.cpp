@@ -358,6 +358,7 @@ Expected<Plan> Assembler::run() {
   plan.target = target;
   plan.providers = chosen.providers;
   plan.symbols = table.ranges;
+  plan.requirements = table.requirements;
   plan.inputNames = table.inputNames;
   plan.outputNames = table.outputNames;
   for (uint32_t i = 0; i < table.inputs.size(); ++i) {

@@ -13,6 +13,7 @@
 
 #include "support/Extent.h"
 #include "support/Problem.h"
+#include "support/Requirement.h"
 
 namespace dovetail::plan {
 
@@ -71,6 +72,7 @@ struct OpTable {
   std::vector<uint32_t> inputs, outputs;
   std::vector<std::string> inputNames, outputNames;
   SymbolRanges ranges;
+  std::vector<Requirement> requirements; ///< on the extents, checked at run time
 };
 
 /// Fills users and producer of every value from the ops.

@@ -46,6 +46,8 @@ public:
   }
 
   Expected<OpTable> run(mlir::func::FuncOp function) {
+    if (auto module = function->getParentOfType<mlir::ModuleOp>())
+      table.requirements = graph::requirementsOf(module);
     for (mlir::BlockArgument argument : function.getArguments()) {
       uint32_t number = declare(argument);
       if (auto name = function.getArgAttrOfType<mlir::StringAttr>(argument.getArgNumber(),

@@ -212,7 +212,7 @@ Status Session::findSymbols(SymbolValues &values) const {
                         inputValue(i).extents[d].text(),
                         expected ? std::to_string(*expected) : "unknown");
     }
-  return Status::success();
+  return check(plan.requirements, values);
 }
 
 Status Session::chooseFrame() {

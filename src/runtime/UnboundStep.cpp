@@ -136,7 +136,7 @@ Status UnboundStep::learn(uint32_t number) {
         expected && *expected != shape[d])
       return internalError("step '{}': '{}' came out with extent {} of axis {}, {} was expected",
                            step.label, value(number).name, shape[d], d, *expected);
-  return Status::success();
+  return check(plan.requirements, session.symbols);
 }
 
 Status UnboundStep::takeResult(uint32_t position, const std::string &layout, dvt_tensor &tensor) {

@@ -38,6 +38,7 @@ Plan richPlan() {
   Plan plan = denseLayerPlan();
   Extent n = Extent::symbol("N");
   plan.symbols["N"] = {2, 64, 2};
+  plan.requirements = {{Requirement::Relation::AtLeast, Extent::symbol("N"), 2, "Conv 'c'"}};
   plan.kernels = {{1, 2, 3}, {}, {9}};
   plan.blocks[0].steps[1].choice.kernel = 2;
   plan.blocks[0].steps[2].fallback = plan.blocks[0].steps[2].choice;
@@ -84,6 +85,7 @@ TEST_F(ArtifactTest, RoundTrip) {
   EXPECT_EQ(artifact->plan.reports[0].alternatives[0].outcome, "slower");
   EXPECT_EQ(artifact->plan.target.text(), plan.target.text());
   EXPECT_EQ(artifact->plan.symbols, plan.symbols);
+  EXPECT_EQ(artifact->plan.requirements, plan.requirements);
   for (uint32_t i = 0; i < plan.constants.size(); ++i)
     EXPECT_TRUE(artifact->checkConstant(i));
   // The same plan gives the same file.

@@ -106,6 +106,8 @@ INSTANTIATE_TEST_SUITE_P(
         "ConvTranspose(f32[N=1,4,5,6], f32[4,3,3,3]) strides=2,2 output_shape=10,12",
         "MaxPool(f32[N=1,3,H=112,W=112]) kernel_shape=3,3 strides=2,2 pads=1,1,1,1 /2",
         "MaxPool(f32[N=1,3,H=5,W=6]) kernel_shape=2,2 strides=2,2 ceil_mode=1",
+        "MaxPool(f32[N=1,3,H=1,W=6]) kernel_shape=2,2 strides=2,2",
+        "AveragePool(f32[N=1,3,H=5,W=1]) kernel_shape=2,5 strides=2,3 pads=0,1,0,1",
         "MaxPool(f32[N=1,3,H=4,W=5]) kernel_shape=1,1 strides=3,3 pads=0,0,2,2 ceil_mode=1",
         "AveragePool(f32[N=1,3,H=7,W=8]) kernel_shape=3,2 strides=3,2 ceil_mode=1 "
         "pads=1,1,1,1",
@@ -304,6 +306,46 @@ TEST(Symbolic, DataDependentExtentsAreNew) {
   EXPECT_EQ(text(found[0]), "i64[2,non_zero.0]");
 }
 
+TEST(Symbolic, WindowsThatMayNotFitAreRequirements) {
+  AttributeMap window{{"kernel_shape", std::vector<int64_t>{2, 3}},
+                      {"strides", std::vector<int64_t>{2, 1}}};
+  InferContext context(*findOp("max_pool"), "pool", window, {tensor({N, 8, H, 40})}, 1, {});
+  ASSERT_TRUE(inferShapes(context));
+  // The window of 2 has a place on an image of 1, as its stride is 2.
+  Extent height = context.takeResults()[0].shape[2];
+  for (auto [extent, places] : {std::pair{1, 1}, {2, 1}, {3, 1}, {4, 2}, {7, 3}})
+    EXPECT_EQ(height.evaluate({{"H", extent}}), places) << extent;
+  EXPECT_TRUE(context.takeRequirements().empty()) << "an image has at least one row";
+
+  InferContext convolution(*findOp("conv"), "conv", {},
+                           {tensor({N, 8, H, W}), tensor({4, 8, 3, 1})}, 1, {});
+  ASSERT_TRUE(inferShapes(convolution));
+  std::vector<Requirement> &needed = convolution.takeRequirements();
+  ASSERT_EQ(needed.size(), 1u);
+  EXPECT_EQ(holds(needed[0], {{"H", 3}}), true);
+  EXPECT_EQ(holds(needed[0], {{"H", 2}}), false);
+  EXPECT_EQ(holds(needed[0], {{"W", 2}}), std::nullopt);
+  EXPECT_NE(violation(needed[0], {{"H", 2}}).find("Conv 'conv': the padded image along axis 2"),
+            std::string::npos);
+}
+
+TEST(Symbolic, OperandsThatMayNotFitAreRequirements) {
+  auto needed = [](const char *op, std::vector<ValueFacts> operands) {
+    InferContext context(*findOp(op), "", {}, std::move(operands), 1, {});
+    EXPECT_TRUE(inferShapes(context));
+    return context.takeRequirements();
+  };
+  EXPECT_TRUE(needed("add", {tensor({N, H}), tensor({N, 1})}).empty());
+  std::vector<Requirement> broadcast = needed("add", {tensor({N}), tensor({H})});
+  ASSERT_EQ(broadcast.size(), 1u);
+  EXPECT_EQ(holds(broadcast[0], {{"N", 3}, {"H", 1}}), true);
+  EXPECT_EQ(holds(broadcast[0], {{"N", 3}, {"H", 2}}), false);
+  std::vector<Requirement> inner = needed("mat_mul", {tensor({2, N}), tensor({H, 3})});
+  ASSERT_EQ(inner.size(), 1u);
+  EXPECT_EQ(holds(inner[0], {{"N", 3}, {"H", 3}}), true);
+  EXPECT_EQ(holds(inner[0], {{"N", 3}, {"H", 1}}), false);
+}
+
 TEST(Refusals, NameWhatIsWrong) {
   auto message = [](const char *textCase) {
     Expected<std::vector<ValueFacts>> facts = ShapeCase::parse(textCase).infer(false);
@@ -318,6 +360,12 @@ TEST(Refusals, NameWhatIsWrong) {
   EXPECT_NE(message("Concat(f32[2,3], f32[3,3]) axis=1").find("differ"), std::string::npos);
   EXPECT_NE(message("Squeeze(f32[2,3], i64[1]{0})").find("squeezed"), std::string::npos);
   EXPECT_NE(message("MaxPool(f32[1,2,8,8]) kernel_shape=2 strides=2,2").find("kernel_shape"),
+            std::string::npos);
+  EXPECT_NE(message("Conv(f32[1,2,8,2], f32[4,2,3,3])").find("axis 3 has extent 2, at least 3"),
+            std::string::npos);
+  EXPECT_NE(message("MaxPool(f32[1,2,1,8]) kernel_shape=3,1 strides=2,2").find("axis 2"),
+            std::string::npos);
+  EXPECT_NE(message("ConvTranspose(f32[1,2,1,8], f32[2,4,1,1]) pads=1,0,1,0").find("axis 2"),
             std::string::npos);
 }
 

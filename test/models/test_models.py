@@ -38,7 +38,7 @@ MODELS = [
     Model("mtcnn_pnet", "input_1", [(1, 24, 32, 3), (2, 40, 40, 3), (1, 12, 12, 3)], quick=True),
     Model("mtcnn_rnet", "input_2", [(n, 24, 24, 3) for n in (1, 3, 8)], quick=True),
     Model("mtcnn_onet", "input_3", [(n, 48, 48, 3) for n in (1, 2, 5)], quick=True),
-    Model("ppocr_cls", "x", [(1, 3, 48, 192), (2, 3, 48, 192), (1, 3, 48, 96)], quick=True),
+    Model("ppocr_cls", "x", [(1, 3, 48, 192), (2, 3, 48, 192), (1, 3, 48, 96), (1, 3, 32, 100)], quick=True),
     Model("ppocrv4_rec", "x", [(1, 3, 48, 320), (2, 3, 48, 160), (1, 3, 48, 96)]),
     Model("ppocrv4_det", "x", [(1, 3, 224, 320), (1, 3, 64, 96), (1, 3, 160, 160)]),
     *(Model(name, trained=False) for name in ("mobilenet_v3_large", "resnet50", "unet_plain_256", "convnext_tiny",

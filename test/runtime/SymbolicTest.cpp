@@ -85,6 +85,31 @@ TEST(SymbolicPlan, WrongExtentsAreNamed) {
   EXPECT_FALSE((*session)->run()) << "bound for 3, run with 2";
 }
 
+TEST(SymbolicPlan, BrokenRequirementsAreNamed) {
+  Plan plan = symbolicPlan();
+  plan.requirements = {
+      {Requirement::Relation::AtLeast, Extent(2) * N, 5, "MaxPool 'p': the padded image"},
+      {Requirement::Relation::Equal, Extent::mod(N, 2), 1, "MatMul 'm': inner extents"},
+      {Requirement::Relation::Broadcast, N, 5, "Add 'a'"}};
+  auto model = Model::create(std::move(plan), toyOptions());
+  ASSERT_TRUE(model) << model.error().message;
+  auto session = Session::create(*model);
+  ASSERT_TRUE(session);
+  Aligned<float> data(1000);
+  for (auto [n, sentence] :
+       {std::pair{2, "MaxPool 'p': the padded image has extent 2*N = 4, at least 5 is needed"},
+        {4, "MatMul 'm': inner extents: mod(N,2) = 0 and 1 must be equal"},
+        {7, "Add 'a': extents N = 7 and 5 cannot be broadcast"}}) {
+    ASSERT_TRUE((*session)->bindInput(0, data.data(), std::vector<int64_t>{n, 3}));
+    Status status = (*session)->run();
+    ASSERT_FALSE(status) << n;
+    EXPECT_EQ(status.error().kind, ErrorKind::BadInput);
+    EXPECT_EQ(status.error().message, sentence);
+  }
+  std::vector<float> x = noise(15);
+  EXPECT_EQ(runOnce(**session, x, {5, 3}), truth(x));
+}
+
 TEST(SymbolicPlan, InputsThatDisagree) {
   PlanMaker maker;
   maker.plan.symbols["N"] = {1, 64, 8};

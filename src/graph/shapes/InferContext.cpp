@@ -248,6 +248,7 @@ Expected<Extent> InferContext::broadcast(const Extent &a, const Extent &b) const
     return b;
   if (x && y)
     return fail("extents {} and {} cannot be broadcast", *x, *y);
+  requirements.push_back({Requirement::Relation::Broadcast, a, b, title()});
   // Valid operands are equal where neither is 1, so a number other than 1 decides.
   if (x)
     return a;
@@ -313,6 +314,21 @@ Status InferContext::needEqual(const Extent &a, const Extent &b, std::string_vie
   std::optional<int64_t> x = a.staticValue(), y = b.staticValue();
   if (x && y && *x != *y)
     return fail("{}: {} and {} differ", what, *x, *y);
+  if (a != b)
+    requirements.push_back(
+        {Requirement::Relation::Equal, a, b, title() + ": " + std::string(what)});
+  return Status::success();
+}
+
+Status InferContext::needAtLeast(const Extent &extent, const Extent &least,
+                                 std::string_view what) const {
+  if (surelyAtMost(least, extent))
+    return Status::success();
+  Requirement requirement{Requirement::Relation::AtLeast, extent, least,
+                          title() + ": " + std::string(what)};
+  if (extent.isStatic() && least.isStatic())
+    return badInput("{}", violation(requirement, {}));
+  requirements.push_back(std::move(requirement));
   return Status::success();
 }
 

@@ -18,6 +18,7 @@
 #include "support/Expected.h"
 #include "support/Extent.h"
 #include "support/Problem.h"
+#include "support/Requirement.h"
 
 namespace dovetail::graph {
 
@@ -100,8 +101,13 @@ public:
   Expected<std::vector<int64_t>> axes(const std::vector<int64_t> &axes, size_t rank) const;
   Status needRank(size_t i, size_t rank) const;
   Status needRankAtLeast(size_t i, size_t rank) const;
-  /// An error where two extents are known to differ.
+  /// An error where two extents are known to differ; a requirement where that is not known yet.
   Status needEqual(const Extent &a, const Extent &b, std::string_view what) const;
+  /// An error where `extent` is known to be less than `least`; a requirement where it may be.
+  /// `what` is what has the extent.
+  Status needAtLeast(const Extent &extent, const Extent &least, std::string_view what) const;
+  /// What must hold for the values that symbols will have, as far as the rule asked for it.
+  std::vector<Requirement> &takeRequirements() { return requirements; }
   template <typename... Args> Error fail(fmt::format_string<Args...> format, Args &&...args) const {
     return {ErrorKind::BadInput, title() + ": " + fmt::format(format, std::forward<Args>(args)...)};
   }
@@ -116,6 +122,8 @@ private:
   std::vector<ValueFacts> results;
   const SymbolRanges &ranges;
   unsigned freshCount = 0;
+  /// Grows while operands are checked, which changes nothing else.
+  mutable std::vector<Requirement> requirements;
 };
 
 /// "[2,N,3]"

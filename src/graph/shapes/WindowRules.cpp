@@ -41,8 +41,12 @@ Expected<Window> readWindow(const InferContext &c, size_t spatial,
   return window;
 }
 
-Extent slid(const InferContext &c, const Window &window, size_t d, const Extent &extent,
-            bool ceil) {
+/// What slides over the image: pools count a last window that lies on it in part, convolutions do
+/// not.
+enum class Slider { Convolution, Pool, CeilingPool };
+
+Expected<Extent> slid(const InferContext &c, const Window &window, size_t d, const Extent &extent,
+                      Slider slider) {
   int64_t stride = window.strides[d];
   int64_t reach = window.dilations[d] * (window.kernel[d] - 1) + 1;
   if (window.autoPad == "SAME_UPPER" || window.autoPad == "SAME_LOWER")
@@ -54,8 +58,18 @@ Extent slid(const InferContext &c, const Window &window, size_t d, const Extent 
     end = window.end[d];
     padded = padded + (begin + end);
   }
-  if (!ceil)
-    return Extent::floorDiv(padded - reach, stride) + 1;
+  // ONNX's text lets a pool whose window is larger than its image by less than a stride have no
+  // place at all; its shape inference (and with it ONNX Runtime) rounds towards zero, which leaves
+  // one, on what there is of the image. Models were written against the latter.
+  bool pool = slider != Slider::Convolution;
+  Status fits = c.needAtLeast(padded, pool ? reach - stride + 1 : reach,
+                              fmt::format("the padded image along axis {}", d + 2));
+  if (!fits)
+    return fits.takeError();
+  if (slider != Slider::CeilingPool) {
+    Extent count = Extent::floorDiv(padded - reach, stride) + 1;
+    return pool ? c.most(count, 1) : count;
+  }
   Extent count = Extent::ceilDiv(padded - reach, stride) + 1;
   // Windows that would start in the padding behind are left out.
   if (end + stride <= reach)
@@ -93,8 +107,12 @@ Status convolve(InferContext &c, size_t x, size_t w, dvt_type type) {
   if (weights[0].isStatic() && weights[0].value() % group)
     return c.fail("{} output channels are no multiple of group {}", weights[0].value(), group);
   Shape shape{image[0], weights[0]};
-  for (size_t d = 0; d < spatial; ++d)
-    shape.push_back(slid(c, *window, d, image[d + 2], false));
+  for (size_t d = 0; d < spatial; ++d) {
+    Expected<Extent> extent = slid(c, *window, d, image[d + 2], Slider::Convolution);
+    if (!extent)
+      return extent.takeError();
+    shape.push_back(*extent);
+  }
   c.result(0, type, std::move(shape));
   return Status::success();
 }
@@ -137,6 +155,9 @@ Status convTranspose(InferContext &c) {
       shape.push_back(image[d + 2] * window->strides[d]);
     else
       shape.push_back((image[d + 2] - 1) * window->strides[d] + (extra[d] + reach - padding));
+    if (Status status = c.needAtLeast(shape.back(), 0, fmt::format("axis {} of the result", d + 2));
+        !status)
+      return status;
   }
   c.result(0, c.type(0), std::move(shape));
   return Status::success();
@@ -150,8 +171,14 @@ Status pool(InferContext &c) {
   if (!window)
     return window.takeError();
   Shape shape{image[0], image[1]};
-  for (size_t d = 0; d + 2 < image.size(); ++d)
-    shape.push_back(slid(c, *window, d, image[d + 2], c.integer("ceil_mode", 0) != 0));
+  for (size_t d = 0; d + 2 < image.size(); ++d) {
+    Expected<Extent> extent =
+        slid(c, *window, d, image[d + 2],
+             c.integer("ceil_mode", 0) != 0 ? Slider::CeilingPool : Slider::Pool);
+    if (!extent)
+      return extent.takeError();
+    shape.push_back(*extent);
+  }
   c.result(1, DVT_I64, shape);
   c.result(0, c.type(0), std::move(shape));
   return Status::success();

@@ -55,7 +55,7 @@ static void splitPads(bool upper, int64_t total, int64_t &before, int64_t &after
   after = total - before;
 }
 
-Status planWindow(const Invocation &op, const Extents &input, const Extents &kernel,
+Status planWindow(const Invocation &op, const Extents &input, const Extents &kernel, Slider slider,
                   Window &window) {
   TRY(planBasics(op, input, kernel, window));
   std::string_view automatic = op.text("auto_pad", "NOTSET");
@@ -73,6 +73,8 @@ Status planWindow(const Invocation &op, const Extents &input, const Extents &ker
                 ((input[i] + stride - 1) / stride - 1) * stride + extent - input[i],
                 window.before[i], window.after[i]);
     int64_t room = input[i] + window.before[i] + window.after[i] - extent;
+    if (slider == Slider::Pool && room > -stride)
+      room = std::max<int64_t>(room, 0);
     if (room < 0)
       return op.bad("a window of ", extent, " on ", input[i], " elements with pads ",
                     window.before[i], " and ", window.after[i]);

@@ -20,8 +20,10 @@ struct Window {
 };
 
 /// `input`: spatial extents; `kernel`: extents of the window. Reads strides, dilations, pads,
-/// auto_pad and ceil_mode.
-Status planWindow(const Invocation &op, const Extents &input, const Extents &kernel,
+/// auto_pad and ceil_mode. A pool's window may be larger than its image by less than a stride; then
+/// it has one place, on what there is of the image.
+enum class Slider { Convolution, Pool };
+Status planWindow(const Invocation &op, const Extents &input, const Extents &kernel, Slider slider,
                   Window &window);
 /// As the forward window, but the one whose input is the transposed convolution's result. `output`
 /// of it is the operand's extents; `input` is the result's.

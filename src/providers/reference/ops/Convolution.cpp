@@ -39,7 +39,7 @@ static Status planConvolution(const Invocation &op, size_t weightOperand, Convol
   std::optional<Extents> stated = op.integers("kernel_shape");
   if (stated && !stated->empty() && *stated != spatialOf(w))
     return op.bad("kernel_shape ", textOf(*stated), " differs from the weights ", textOf(w));
-  TRY(planWindow(op, spatialOf(x), spatialOf(w), plan.window));
+  TRY(planWindow(op, spatialOf(x), spatialOf(w), Slider::Convolution, plan.window));
   plan.resultExtents = {plan.batch, plan.results};
   plan.resultExtents.insert(plan.resultExtents.end(), plan.window.output.begin(),
                             plan.window.output.end());

@@ -17,7 +17,7 @@ static Status planPool(const Invocation &op, Window &window, Extents &result) {
   std::optional<Extents> kernel = op.integers("kernel_shape");
   if (!kernel)
     return op.bad("kernel_shape is missing");
-  TRY(planWindow(op, spatialOf(op.shape(0)), *kernel, window));
+  TRY(planWindow(op, spatialOf(op.shape(0)), *kernel, Slider::Pool, window));
   result = {op.shape(0)[0], op.shape(0)[1]};
   result.insert(result.end(), window.output.begin(), window.output.end());
   return {};

@@ -292,7 +292,7 @@ Status deformConv(Invocation &op) {
     return op.bad("weights ", textOf(w), " in ", groups, " groups do not fit an operand ",
                   textOf(x));
   Window window;
-  TRY(planWindow(op, spatialOf(x), spatialOf(w), window));
+  TRY(planWindow(op, spatialOf(x), spatialOf(w), Slider::Convolution, window));
   auto rank = static_cast<int64_t>(window.rank());
   int64_t taps = productOf(window.kernel, 0, rank), outputs = productOf(window.output, 0, rank);
   int64_t inner = productOf(x, 2, op.rank(0));
@@ -348,7 +348,7 @@ Status col2Im(Invocation &op) {
   TRY(op.integerOperand(1, image));
   TRY(op.integerOperand(2, block));
   Window window;
-  TRY(planWindow(op, image, block, window));
+  TRY(planWindow(op, image, block, Slider::Convolution, window));
   auto rank = static_cast<int64_t>(window.rank());
   int64_t taps = productOf(block, 0, rank), columns = productOf(window.output, 0, rank);
   int64_t inner = productOf(image, 0, rank);
