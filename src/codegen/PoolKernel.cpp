@@ -30,8 +30,10 @@ public:
       strides[i] = stride;
       stride = e.mul(stride, extentOf(physical[i]));
     }
-    for (uint32_t i = 0; i < plan.windows.size(); ++i)
+    for (uint32_t i = 0; i < plan.windows.size(); ++i) {
       inputExtents.push_back(e.extentOf(source.extents[2 + i]));
+      addPads(plan.windows[i], e.extentOf(plan.space.shape[2 + i]), inputExtents[i]);
+    }
   }
 
   void emit(Value begin, Value end) {
@@ -44,6 +46,21 @@ public:
   }
 
 private:
+  void addPads(const PoolPlan::Window &window, Value places, Value extent) {
+    if (window.same == PoolPlan::Window::Same::No) {
+      before.push_back(e.index(window.before));
+      after.push_back(e.index(window.after));
+      return;
+    }
+    Value covered = e.add(e.mul(e.sub(places, e.index(1)), window.stride),
+                          e.index((window.size - 1) * window.dilation + 1));
+    Value total = e.maximum(e.sub(covered, extent), e.index(0));
+    Value smaller = e.div(total, 2), larger = e.sub(total, smaller);
+    bool upper = window.same == PoolPlan::Window::Same::Upper;
+    before.push_back(upper ? smaller : larger);
+    after.push_back(upper ? larger : smaller);
+  }
+
   Value extentOf(const SpaceDimension &dimension) {
     if (dimension.inside)
       return e.index(dimension.block);
@@ -96,7 +113,7 @@ private:
 
   Value start(uint32_t spatial, Value output) {
     const PoolPlan::Window &window = plan.windows[spatial];
-    return e.sub(e.mul(output, like(output, window.stride)), like(output, window.before));
+    return e.sub(e.mul(output, like(output, window.stride)), before[spatial]);
   }
 
   void emitVector(Value i, Value mask) {
@@ -251,8 +268,8 @@ private:
       const PoolPlan::Window &window = plan.windows[d];
       Value first = starts[d], low = e.index(0), high = inputExtents[d];
       if (plan.countPadding) {
-        low = e.index(-window.before);
-        high = e.add(high, window.after);
+        low = e.sub(e.index(0), before[d]);
+        high = e.add(high, after[d]);
       }
       if (int(d) + 2 == laneDimension) {
         first = e.add(e.mul(e.iota(lanes, e.i64Type()), e.index(window.stride)), first);
@@ -299,7 +316,7 @@ private:
   const dvt_value &source;
   int laneDimension;                    ///< logical; -1 where there is a single element
   std::vector<SpaceDimension> physical; ///< of the operand
-  std::vector<Value> strides, inputExtents;
+  std::vector<Value> strides, inputExtents, before, after; ///< the latter two: padding
 };
 
 } // namespace

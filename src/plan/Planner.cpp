@@ -84,6 +84,10 @@ struct Planner::State {
   Status evaluate();
   Status checkForced() const;
   double costOf(const Trial &trial, const Problem &problem) const;
+  /// Estimates of extents known only at run time do not compare: the reference comes last.
+  std::pair<bool, double> rankOf(const Trial &trial, const Problem &problem) const {
+    return {trial.candidate.provider == "reference", costOf(trial, problem)};
+  }
   bool allowed(const Trial &trial) const;
   bool allowedByForce(uint32_t region, const Trial &trial) const;
   void addKernelOptions(uint32_t region, Prefer prefer);
@@ -290,7 +294,7 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
         std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
                     [](const std::string &text) { return text.empty(); });
     if (rowMajor && (!runtimeKernel ||
-                     costOf(trial, problem.problem) < costOf(*runtimeKernel, problem.problem)))
+                     rankOf(trial, problem.problem) < rankOf(*runtimeKernel, problem.problem)))
       runtimeKernel = &trial;
   }
   if (symbolic && runtimeKernel && lateEvaluations[region]) {
@@ -390,8 +394,8 @@ void Planner::State::addConversions(bool measuredOnly) {
         double cost;
         if (const Evaluation *known = evaluations.known(meaning.problem.text())) {
           for (const Trial &trial : known->trials)
-            if (allowed(trial) && (!meaning.trial || costOf(trial, meaning.problem) <
-                                                         costOf(*meaning.trial, meaning.problem)))
+            if (allowed(trial) && (!meaning.trial || rankOf(trial, meaning.problem) <
+                                                         rankOf(*meaning.trial, meaning.problem)))
               meaning.trial = &trial;
           meaning.evaluation = known;
           if (!meaning.trial)

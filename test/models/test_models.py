@@ -31,18 +31,21 @@ class Model:
     input: str = ""  # the one that the sizes are for
     sizes: list = dataclasses.field(default_factory=lambda: [()])  # empty: as the model says
     trained: bool = True  # out of a package; else random weights in a skeleton
-    quick: bool = False  # takes part in the default run
+    # What the default run does: "all" modes and the artifacts at the first size and the mixed plan at the others, or
+    # only these modes at the first size.
+    quick: tuple = ()
 
 
 MODELS = [
-    Model("mtcnn_pnet", "input_1", [(1, 24, 32, 3), (2, 40, 40, 3), (1, 12, 12, 3)], quick=True),
-    Model("mtcnn_rnet", "input_2", [(n, 24, 24, 3) for n in (1, 3, 8)], quick=True),
-    Model("mtcnn_onet", "input_3", [(n, 48, 48, 3) for n in (1, 2, 5)], quick=True),
-    Model("ppocr_cls", "x", [(1, 3, 48, 192), (2, 3, 48, 192), (1, 3, 48, 96), (1, 3, 32, 100)], quick=True),
-    Model("ppocrv4_rec", "x", [(1, 3, 48, 320), (2, 3, 48, 160), (1, 3, 48, 96)]),
+    Model("mtcnn_pnet", "input_1", [(1, 24, 32, 3), (2, 40, 40, 3), (1, 12, 12, 3)], quick=("all",)),
+    Model("mtcnn_rnet", "input_2", [(n, 24, 24, 3) for n in (1, 3, 8)], quick=("all",)),
+    Model("mtcnn_onet", "input_3", [(n, 48, 48, 3) for n in (1, 2, 5)], quick=("all",)),
+    Model("ppocr_cls", "x", [(1, 3, 48, 192), (2, 3, 48, 192), (1, 3, 48, 96), (1, 3, 32, 100)], quick=("all",)),
+    Model("ppocrv4_rec", "x", [(1, 3, 48, 320), (2, 3, 48, 160), (1, 3, 48, 96)], quick=("native-only",)),
     Model("ppocrv4_det", "x", [(1, 3, 224, 320), (1, 3, 64, 96), (1, 3, 160, 160)]),
-    *(Model(name, trained=False) for name in ("mobilenet_v3_large", "resnet50", "unet_plain_256", "convnext_tiny",
-                                              "vit_b_16", "bert_base_128")),
+    Model("mobilenet_v3_large", trained=False, quick=("mixed",)),
+    Model("unet_plain_256", trained=False, quick=("native-only", "reference-only")),
+    *(Model(name, trained=False) for name in ("resnet50", "convnext_tiny", "vit_b_16", "bert_base_128")),
 ]
 SIZED = [pytest.param(model, size, id="-".join([model.name, *("x".join(map(str, s)) for s in [size] if s)]))
          for model in MODELS for size in model.sizes]
@@ -63,8 +66,10 @@ def planning(request, tmp_path_factory) -> list[str]:
     return [*select, f"--cache={tmp_path_factory.mktemp('cache')}"]
 
 
-def take_part(request, model: Model, quick: bool = True) -> None:
-    if not request.config.getoption("--all-models") and not (model.quick and quick):
+def take_part(request, model: Model, size: tuple = (), mode: str = "artifact") -> None:
+    first = not size or size == model.sizes[0]
+    quick = (first or mode == "mixed") if "all" in model.quick else first and mode in model.quick
+    if not request.config.getoption("--all-models") and not quick:
         pytest.skip("runs with --all-models")
 
 
@@ -93,8 +98,7 @@ def expect_right(truth, bounds, found) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("model, size", SIZED)
 def test_run(request, binary, planning, model, size, mode):
-    # In the default run the rarer modes see the first size only.
-    take_part(request, model, size == model.sizes[0] or mode == "mixed")
+    take_part(request, model, size, mode)
     path, inputs, truth, bounds = case(model, size)
     expect_right(truth, bounds, check.run(binary, path, inputs, *planning, *MODES[mode]))
 
@@ -102,7 +106,7 @@ def test_run(request, binary, planning, model, size, mode):
 @pytest.mark.parametrize("model, size", SIZED)
 def test_artifact(request, binary, planning, tmp_path, model, size):
     """Compiled for this size in one process, loaded in another."""
-    take_part(request, model, size == model.sizes[0])
+    take_part(request, model, size)
     path, inputs, truth, bounds = case(model, size)
     artifact, given = tmp_path / "model.dvt", tmp_path / "in.npz"
     check.np.savez(given, **inputs)

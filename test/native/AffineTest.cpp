@@ -143,5 +143,23 @@ TEST(Affine, ElementWiseOpsAround) {
               "add@14(%2, %1) return(%3)");
 }
 
+TEST(Affine, ExtentsThatNoOperandShowsAlone) {
+  CheckOptions options;
+  options.bindings = {{{"N", 1}, {"H", 11}, {"W", 30}}, {{"N", 3}, {"H", 24}, {"W", 13}}};
+  // Of H nothing but a function of it is there; of W only its difference to a number.
+  for (const char *text :
+       {"problem(%0: f32[N,4,floordiv(H+1,2)-5,W-2]) %1: f32[N,floordiv(H+1,2)-5,W-2,4] = "
+        "transpose@25(%0) {perm=[0,2,3,1]} return(%1) where H in 11..100, N in 1..8, W in 3..100",
+        "problem(%0: f32[N,20,floordiv(H+1,2)-5,W-2]) %1: f32[N,20,floordiv(H+1,2)-5,W-2] = "
+        "dvt_reorder@1(%0) {dst_layout=\"\", src_layout=\"aBcd16b\"} return(%1) "
+        "where H in 11..100, N in 1..8, W in 3..100",
+        "problem(%0: f32[N,3,max(1,floordiv(H,4))*floordiv(W+1,2),5]) "
+        "%1: f32[N,max(1,floordiv(H,4))*floordiv(W+1,2),5,3] = transpose@25(%0) {perm=[0,2,3,1]} "
+        "return(%1) where H in 1..100, N in 1..8, W in 1..100"}) {
+    SCOPED_TRACE(text);
+    EXPECT_FALSE(checkNative(text, options).candidates.empty());
+  }
+}
+
 } // namespace
 } // namespace dovetail::test

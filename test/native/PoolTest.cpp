@@ -64,5 +64,33 @@ TEST(Pool, EpilogueAndRunTimeExtents) {
       options);
 }
 
+TEST(Pool, PadsThatFollowFromRunTimeExtents) {
+  CheckOptions options;
+  options.bindings = {{{"H", 3}, {"W", 7}}, {{"H", 10}, {"W", 40}}, {{"H", 11}, {"W", 33}}};
+  for (const char *pad : {"SAME_UPPER", "SAME_LOWER"})
+    for (auto [name, extra] : {std::pair{"max_pool", "storage_order=0, "},
+                               {"average_pool", "count_include_pad=0, "},
+                               {"average_pool", "count_include_pad=1, "}})
+      EXPECT_FALSE(
+          checkNative(fmt::format("problem(%0: f32[2,18,H-2,W]) %1: f32[2,18,floordiv(H-1,2),"
+                                  "floordiv(W+2,3)] = {}@22(%0) {{auto_pad=\"{}\", ceil_mode=0, {}"
+                                  "dilations=[1,1], kernel_shape=[2,4], strides=[2,3]}} "
+                                  "return(%1) where H in 3..100, W in 1..100",
+                                  name, pad, extra),
+                      options)
+              .candidates.empty());
+}
+
+TEST(Pool, WindowsLargerThanTheImage) {
+  CheckOptions options;
+  options.bindings = {{{"H", 1}}, {{"H", 2}}, {{"H", 9}}};
+  EXPECT_FALSE(checkNative("problem(%0: f32[1,24,H,9]) %1: f32[1,24,max(1,floordiv(H,2)),4] = "
+                           "max_pool@22(%0) {auto_pad=\"NOTSET\", ceil_mode=0, dilations=[1,1], "
+                           "kernel_shape=[2,2], pads=[0,0,0,0], storage_order=0, strides=[2,2]} "
+                           "return(%1)",
+                           options)
+                   .candidates.empty());
+}
+
 } // namespace
 } // namespace dovetail::test

@@ -25,12 +25,19 @@ Status readWindows(const dvt_op &op, uint32_t spatial, PoolPlan &plan) {
   if (!sizes || sizes->size() != spatial)
     return badInput("{} has no kernel_shape of {} numbers", op.name, spatial);
   std::string_view automatic = ProblemReader::text(op, "auto_pad", "NOTSET");
-  if (automatic != "NOTSET" && automatic != "VALID")
-    return badInput("{} has auto_pad {}, which is not resolved into pads", op.name, automatic);
+  using Same = PoolPlan::Window::Same;
+  Same same = automatic == "SAME_UPPER"   ? Same::Upper
+              : automatic == "SAME_LOWER" ? Same::Lower
+                                          : Same::No;
+  if (same == Same::No && automatic != "NOTSET" && automatic != "VALID")
+    return badInput("{} has auto_pad {}", op.name, automatic);
   auto strides = list("strides", spatial, 1), dilations = list("dilations", spatial, 1),
        pads = list("pads", 2 * spatial, 0);
   for (uint32_t i = 0; i < spatial; ++i) {
-    PoolPlan::Window window{(*sizes)[i], strides[i], dilations[i], pads[i], pads[spatial + i]};
+    PoolPlan::Window window{(*sizes)[i], strides[i],        dilations[i],
+                            pads[i],     pads[spatial + i], same};
+    if (automatic != "NOTSET")
+      window.before = window.after = 0;
     if (window.size <= 0 || window.stride <= 0 || window.dilation <= 0 || window.before < 0 ||
         window.after < 0)
       return badInput("{} has a window of {} with stride {}, dilation {} and pads {}, {}", op.name,

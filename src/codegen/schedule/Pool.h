@@ -17,6 +17,9 @@ struct PoolPlan {
   bool average = false, countPadding = false;
   struct Window {
     int64_t size, stride, dilation, before, after; ///< before, after: padding
+    /// Padding follows from the extents at run time: as much as makes ceil(extent / stride) places,
+    /// the larger half of it after (Upper) or before (Lower) the image.
+    enum class Same { No, Upper, Lower } same = Same::No;
   };
   std::vector<Window> windows;    ///< for each spatial dimension
   std::vector<uint32_t> epilogue; ///< ops after the pool

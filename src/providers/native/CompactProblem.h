@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <string>
 #include <vector>
 
+#include "codegen/schedule/LocalExtents.h"
 #include "dovetail/provider.h"
 
 namespace dovetail::native {
@@ -25,12 +28,26 @@ public:
       ops[i].attributes = attributes[i].data();
     }
     problem.values = values.data();
+    restateExtents();
     problem.ops = ops.data();
   }
   CompactProblem(const CompactProblem &) = delete;
   const dvt_problem *get() const { return &problem; }
 
 private:
+  /// Over symbols that kernels can read.
+  void restateExtents() {
+    const codegen::LocalExtents local(problem);
+    extents.resize(values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      extents[i].assign(values[i].extents, values[i].extents + values[i].rank);
+      for (dvt_extent &extent : extents[i])
+        if (extent.value < 0)
+          extent.symbol = texts.emplace_back(local.rewritten(extent).text()).c_str();
+      values[i].extents = extents[i].data();
+    }
+  }
+
   template <typename T> static void take(T &to, const T &from) {
     to = T{};
     std::memcpy(static_cast<void *>(&to), &from, std::min<size_t>(sizeof(T), from.struct_size));
@@ -50,6 +67,8 @@ private:
   std::vector<dvt_value> values;
   std::vector<dvt_op> ops;
   std::vector<std::vector<dvt_attribute>> attributes;
+  std::vector<std::vector<dvt_extent>> extents;
+  std::deque<std::string> texts;
 };
 
 } // namespace dovetail::native
