@@ -30,8 +30,10 @@ struct Artifact {
   std::shared_ptr<MappedFile> file;
   std::string digest; ///< of table and kernels, hex
   std::vector<Digest> constantDigests;
+  std::vector<uint64_t> constantGaps; ///< bytes of padding after each
 
-  /// BadInput where the bytes of a constant are not those that were written.
+  /// BadInput where the bytes of a constant, or the padding after it, are not those that were
+  /// written.
   Status checkConstant(uint32_t index) const;
 };
 

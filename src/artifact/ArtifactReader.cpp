@@ -2,7 +2,9 @@
 //
 // File -> plan. The header, the table and the kernels are checked in full; weights are only
 // located, so that opening a model of many gigabytes reads none of them.
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "artifact/Artifact.h"
 #include "artifact/ArtifactFormat.h"
@@ -16,6 +18,38 @@ namespace {
 /// Whether `inner` lies in `outerBytes` bytes.
 bool fits(uint64_t offset, uint64_t bytes, uint64_t outerBytes) {
   return offset <= outerBytes && bytes <= outerBytes - offset;
+}
+
+bool isZero(const uint8_t *from, uint64_t bytes) {
+  return std::all_of(from, from + bytes, [](uint8_t byte) { return byte == 0; });
+}
+
+/// Whether the bytes between the sections are zero, as they were written.
+bool gapsAreZero(const MappedFile &file, const ArtifactHeader &header) {
+  std::vector<ArtifactSection> sections(std::begin(header.sections), std::end(header.sections));
+  sections.push_back({header.fileBytes, 0});
+  std::sort(sections.begin(), sections.end(),
+            [](const auto &a, const auto &b) { return a.offset < b.offset; });
+  uint64_t at = sizeof(header);
+  for (const ArtifactSection &section : sections) {
+    if (section.offset > at && !isZero(file.data() + at, section.offset - at))
+      return false;
+    at = std::max(at, section.offset + section.bytes);
+  }
+  return true;
+}
+
+/// For each constant, the bytes between its end and what is stored next.
+std::vector<uint64_t> gapsAfter(const std::vector<StoredBytes> &constants, uint64_t sectionBytes) {
+  std::set<uint64_t> starts{sectionBytes};
+  for (const StoredBytes &constant : constants)
+    starts.insert(constant.offset);
+  std::vector<uint64_t> gaps;
+  for (const StoredBytes &constant : constants) {
+    uint64_t end = constant.offset + constant.bytes;
+    gaps.push_back(*starts.lower_bound(end) - end);
+  }
+  return gaps;
 }
 
 Expected<ArtifactHeader> readHeader(const MappedFile &file) {
@@ -38,10 +72,17 @@ Expected<ArtifactHeader> readHeader(const MappedFile &file) {
   if (file.size() < header.fileBytes)
     return badInput("{}: cut short, {} of {} bytes are left; compile the model again", path,
                     file.size(), header.fileBytes);
+  if (file.size() > header.fileBytes)
+    return badInput("{}: {} bytes were appended to it; compile the model again", path,
+                    file.size() - header.fileBytes);
   for (const ArtifactSection &section : header.sections)
     if (!fits(section.offset, section.bytes, header.fileBytes) ||
         section.offset % kSectionAlignment != 0)
       return badInput("{}: a section lies outside the file; compile the model again", path);
+  if (!gapsAreZero(file, header))
+    return badInput("{}: bytes between its sections were altered or are damaged; compile the model "
+                    "again",
+                    path);
   return header;
 }
 
@@ -49,7 +90,9 @@ Expected<ArtifactHeader> readHeader(const MappedFile &file) {
 
 Status Artifact::checkConstant(uint32_t index) const {
   const PlanConstant &constant = plan.constants[index];
-  if (digestOf(constant.data, constant.bytes) == constantDigests[index])
+  const auto *end = static_cast<const uint8_t *>(constant.data) + constant.bytes;
+  if (digestOf(constant.data, constant.bytes) == constantDigests[index] &&
+      isZero(end, constantGaps[index]))
     return Status::success();
   return badInput("{}: the bytes of constant '{}' were altered or are damaged; compile the model "
                   "again",
@@ -106,15 +149,16 @@ Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file) {
     plan.constants[i].owner = file;
     artifact.constantDigests.push_back(constants[i].digest);
   }
-  // Figures that were measured are for people: without them the model still runs.
-  if (sizeOf(MeasuredSection) > 0) {
-    Plan measured;
-    if (digestOf(at(MeasuredSection), sizeOf(MeasuredSection)) == header->measuredDigest &&
-        readMeasuredTable(at(MeasuredSection), sizeOf(MeasuredSection), measured)) {
-      plan.reports = std::move(measured.reports);
-      plan.timings = std::move(measured.timings);
-      plan.planningSeconds = measured.planningSeconds;
-    }
+  artifact.constantGaps = gapsAfter(constants, sizeOf(WeightSection));
+  // Figures that were measured are for people, and may have been left out.
+  if (digestOf(at(MeasuredSection), sizeOf(MeasuredSection)) != header->measuredDigest)
+    return damaged("its measured figures were altered or are damaged");
+  if (Plan measured; sizeOf(MeasuredSection) > 0) {
+    if (!readMeasuredTable(at(MeasuredSection), sizeOf(MeasuredSection), measured))
+      return damaged("its measured figures cannot be read");
+    plan.reports = std::move(measured.reports);
+    plan.timings = std::move(measured.timings);
+    plan.planningSeconds = measured.planningSeconds;
   }
   if (auto checked = checkPlan(plan); !checked)
     return damaged("its plan is not sound: " + checked.error().message);

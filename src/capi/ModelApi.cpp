@@ -109,7 +109,8 @@ dvt_code dvt_model_load(const char *path, const dvt_load_options *given, dvt_mod
     load.findPlugins = [&](const std::vector<std::string> &names) {
       auto found = plugins(options, names);
       for (const PluginSet::Failure &failure : found->failures())
-        load.log(LogLevel::Info, "plug-in {}: {}", failure.file, failure.reason);
+        load.log(failure.expected ? LogLevel::Info : LogLevel::Warning, "plug-in {}: {}",
+                 failure.file, failure.reason);
       return found;
     };
     load.threads = options.threads;

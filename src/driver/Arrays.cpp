@@ -19,14 +19,53 @@
 namespace dovetail {
 namespace {
 
+constexpr size_t kLongestHeader = 2048;
+
 struct TypeCode {
-  const char *code;
+  const char *code; ///< as NumPy writes it on this little-endian machine
   dvt_type type;
 };
 constexpr TypeCode kTypes[] = {{"<f4", DVT_F32},  {"<f8", DVT_F64}, {"<f2", DVT_F16},
                                {"|b1", DVT_BOOL}, {"|i1", DVT_I8},  {"<i2", DVT_I16},
                                {"<i4", DVT_I32},  {"<i8", DVT_I64}, {"|u1", DVT_U8},
                                {"<u2", DVT_U16},  {"<u4", DVT_U32}, {"<u8", DVT_U64}};
+
+struct NpyHeader {
+  std::string code; ///< empty: the header is not understood
+  std::string shape;
+  bool fortran = false;
+};
+
+/// Understands exactly the three keys that the format defines, each once, in any order.
+NpyHeader parseHeader(const std::string &text) {
+  static const std::regex whole(
+      R"(\s*\{(\s*'\w+'\s*:\s*('[^']*'|True|False|\([^()]*\))\s*,?)+\s*\}\s*)");
+  static const std::regex entry(R"('(\w+)'\s*:\s*('[^']*'|True|False|\([^()]*\)))");
+  NpyHeader header;
+  if (text.size() > kLongestHeader || !std::regex_match(text, whole))
+    return {};
+  std::map<std::string, std::string> entries;
+  for (std::sregex_iterator it(text.begin(), text.end(), entry), end; it != end; ++it)
+    if (!entries.emplace((*it)[1], (*it)[2]).second)
+      return {};
+  const std::string &code = entries["descr"], &order = entries["fortran_order"];
+  header.shape = entries["shape"];
+  bool understood = entries.size() == 3 && code.size() > 2 && code.front() == '\'' &&
+                    (order == "True" || order == "False") && header.shape.starts_with('(');
+  if (!understood)
+    return {};
+  header.code = code.substr(1, code.size() - 2);
+  header.shape = header.shape.substr(1, header.shape.size() - 2);
+  header.fortran = order == "True";
+  return header;
+}
+
+/// Big-endian elements to little-endian ones.
+void swapBytes(std::vector<uint8_t> &bytes, size_t elementBytes) {
+  for (size_t at = 0; at + elementBytes <= bytes.size(); at += elementBytes)
+    std::reverse(bytes.begin() + static_cast<ptrdiff_t>(at),
+                 bytes.begin() + static_cast<ptrdiff_t>(at + elementBytes));
+}
 
 /// Column-major bytes to row-major.
 std::vector<uint8_t> transposed(const uint8_t *from, const std::vector<int64_t> &extents,
@@ -59,34 +98,36 @@ Expected<Array> parseNpy(const uint8_t *data, size_t size, const std::string &na
   if (size < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0)
     return bad("not a .npy file");
   size_t headerBytes, at;
-  if (data[6] == 1) {
+  if (data[6] == 1 && data[7] == 0) {
     headerBytes = data[8] | data[9] << 8;
     at = 10;
-  } else if ((data[6] == 2 || data[6] == 3) && size >= 12) {
+  } else if ((data[6] == 2 || data[6] == 3) && data[7] == 0 && size >= 12) {
     headerBytes = data[8] | data[9] << 8 | data[10] << 16 | static_cast<size_t>(data[11]) << 24;
     at = 12;
   } else {
     return bad("an unknown version of the .npy format");
   }
-  if (headerBytes > size - at || headerBytes > 65536)
+  if (headerBytes > size - at)
     return bad("the file is cut short");
-  std::string header(reinterpret_cast<const char *>(data + at), headerBytes);
-  std::smatch match;
-  if (!std::regex_search(header, match, std::regex("'descr':\\s*'([^']*)'")))
+  std::string text(reinterpret_cast<const char *>(data + at), headerBytes);
+  if (text.find("'descr': [") != std::string::npos)
     return bad("structured arrays are not supported");
-  std::string code = match[1];
+  NpyHeader header = parseHeader(text);
+  if (header.code.empty())
+    return bad("its header is damaged");
+  std::string code = header.code;
+  bool bigEndian = code[0] == '>';
+  if (bigEndian)
+    code[0] = '<';
   auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
                            [&](const TypeCode &t) { return code == t.code; });
   if (type == std::end(kTypes))
     return badInput(
         "{}: element type '{}' is not supported; use float16/32/64, int8..64, uint8..64 or bool",
-        name, code);
-  bool fortran = std::regex_search(header, std::regex("'fortran_order':\\s*True"));
-  if (!std::regex_search(header, match, std::regex("'shape':\\s*\\(([^)]*)\\)")))
-    return bad("its header states no shape");
+        name, header.code);
   Array array;
   array.type = type->type;
-  std::string shape = match[1];
+  const std::string &shape = header.shape;
   uint64_t count = 1;
   for (size_t from = 0; from < shape.size();) {
     size_t comma = std::min(shape.find(',', from), shape.size());
@@ -102,13 +143,18 @@ Expected<Array> parseNpy(const uint8_t *data, size_t size, const std::string &na
       return bad("its header states an impossible shape");
   }
   size_t elementBytes = typeBits(array.type) / 8;
-  if (count > (size - at - headerBytes) / elementBytes)
+  size_t there = size - at - headerBytes;
+  if (count > there / elementBytes)
     return bad("the file is cut short");
+  if (count * elementBytes != there)
+    return bad("there are more bytes than its header states");
   const uint8_t *elements = data + at + headerBytes;
-  if (fortran && array.extents.size() > 1)
+  if (header.fortran && array.extents.size() > 1)
     array.bytes = transposed(elements, array.extents, elementBytes);
   else
-    array.bytes.assign(elements, elements + count * elementBytes);
+    array.bytes.assign(elements, elements + there);
+  if (bigEndian)
+    swapBytes(array.bytes, elementBytes);
   return array;
 }
 
@@ -153,7 +199,8 @@ Expected<std::map<std::string, Array>> readNpz(const std::string &path) {
     zip_error_init_with_code(&error, code);
     std::string reason = zip_error_strerror(&error);
     zip_error_fini(&error);
-    return badInput("{}: cannot be read as .npz: {}", path, reason);
+    return badInput("{}: cannot be read as .npz: {}; expected a file written by numpy.savez", path,
+                    reason);
   }
   std::map<std::string, Array> arrays;
   for (zip_int64_t i = 0; i < zip_get_num_entries(archive.get(), 0); ++i) {
@@ -161,8 +208,8 @@ Expected<std::map<std::string, Array>> readNpz(const std::string &path) {
     if (zip_stat_index(archive.get(), i, 0, &entry) != 0)
       return badInput("{}: its directory is damaged", path);
     std::string name = entry.name;
-    constexpr uint64_t kLimit = uint64_t(1) << 36;
-    if (entry.size > kLimit)
+    constexpr uint64_t kLimit = uint64_t(1) << 36, kMostExpansion = 1100; // deflate's is 1032
+    if (entry.size > kLimit || entry.size / kMostExpansion > entry.comp_size)
       return badInput("{}: entry '{}' states {} bytes, more than is supported", path, name,
                       entry.size);
     std::unique_ptr<zip_file_t, int (*)(zip_file_t *)> file(zip_fopen_index(archive.get(), i, 0),
@@ -175,7 +222,9 @@ Expected<std::map<std::string, Array>> readNpz(const std::string &path) {
         break;
       have += static_cast<uint64_t>(got);
     }
-    if (have != bytes.size())
+    // Only at its end is an entry's checksum compared.
+    uint8_t beyond = 0;
+    if (!file || have != bytes.size() || zip_fread(file.get(), &beyond, 1) != 0)
       return badInput("{}: entry '{}' is cut short or damaged", path, name);
     auto array = parseNpy(bytes.data(), bytes.size(), fmt::format("{}: entry '{}'", path, name));
     if (!array)
@@ -188,6 +237,8 @@ Expected<std::map<std::string, Array>> readNpz(const std::string &path) {
 }
 
 Status writeNpz(const std::string &path, const std::vector<std::pair<std::string, Array>> &arrays) {
+  if (Status status = checkWritable(path); !status)
+    return status;
   int code = 0;
   std::string temporary = fmt::format("{}.part{}", path, ::getpid());
   std::unique_ptr<zip_t, void (*)(zip_t *)> archive(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors in NumPy's files: .npy (format versions 1 to 3, little endian, C or Fortran order) and
-// .npz (through libzip). bf16 has no NumPy type: it is written as uint16 and read back as such.
+// Tensors in NumPy's files: .npy (format versions 1 to 3, either byte order, C or Fortran order)
+// and .npz (through libzip). bf16 has no NumPy type: it is written as uint16 and read back as such.
 #pragma once
 
 #include <cstdint>

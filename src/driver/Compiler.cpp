@@ -73,6 +73,10 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
   FrontendOptions frontend;
   frontend.dims = options.dims;
   frontend.inputExtents = options.inputExtents;
+  frontend.inputTypes = options.inputTypes;
+  frontend.warn = [&](const std::string &text) {
+    options.log(LogLevel::Warning, "{}: {}", path, text);
+  };
   frontend.stopAfter = options.stopAfter;
   frontend.wantsText = wantsDump;
   frontend.text = options.dump;

@@ -26,6 +26,7 @@ struct CompileOptions {
   std::string cacheFolder; ///< of the plan cache; empty: none
   SymbolValues dims;
   std::map<std::string, std::vector<int64_t>> inputExtents; ///< fixed extents of whole inputs
+  std::map<std::string, dvt_type> inputTypes; ///< of what will be given; wrong ones are refused
   bool timeWholeModel =
       true;              ///< let the mixed plan prove itself against library-first and native-first
   std::string stopAfter; ///< "import", "graph", "regions", "plan" or empty

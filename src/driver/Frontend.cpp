@@ -18,8 +18,12 @@ Expected<plan::OpTable> runFrontend(const std::string &path, const FrontendOptio
   auto graph = std::make_shared<graph::Graph>();
   importer::ImportOptions importOptions;
   importOptions.dims.insert(options.dims.begin(), options.dims.end());
-  for (const auto &[name, extents] : options.inputExtents)
+  for (const auto &[name, extents] : options.inputExtents) {
     importOptions.shapes[name] = std::vector<Extent>(extents.begin(), extents.end());
+    importOptions.keepInputs.insert(name);
+  }
+  importOptions.types = options.inputTypes;
+  importOptions.warn = options.warn;
   auto module = importer::importOnnx(path, graph->context(), importOptions);
   if (!module)
     return module.takeError();

@@ -19,7 +19,9 @@ namespace dovetail {
 struct FrontendOptions {
   SymbolValues dims;
   std::map<std::string, std::vector<int64_t>>
-      inputExtents; ///< fixed extents of whole inputs, by name
+      inputExtents;                           ///< fixed extents of whole inputs, by name
+  std::map<std::string, dvt_type> inputTypes; ///< of what will be given for them
+  std::function<void(const std::string &)> warn;
   /// Called after stage "import" and "graph" with the module's text, where `wantsText` says so.
   std::function<bool(const std::string &stage)> wantsText;
   std::function<void(const std::string &stage, const std::string &text)> text;

@@ -17,9 +17,9 @@ Expected<Bytes> mapFile(const std::string &path) {
   std::error_code code;
   fs::file_status status = fs::status(path, code);
   if (!fs::exists(status))
-    return badInput("there is no file '{}'", path);
+    return badInput("there is no such file");
   if (!fs::is_regular_file(status))
-    return badInput("'{}' is not a regular file", path);
+    return badInput("it is {}, not a file", fs::is_directory(status) ? "a folder" : "special");
   if (fs::file_size(path, code) == 0 && !code)
     return Bytes{};
   Expected<std::shared_ptr<MappedFile>> file = MappedFile::open(path);

@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <fmt/ranges.h>
 #include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 
@@ -38,6 +39,15 @@ const char *kindName(const onnx::TypeProto &type) {
   default:
     return "without a type";
   }
+}
+
+bool isNumber(const onnx::TensorShapeProto::Dimension &dimension) {
+  return dimension.has_dim_value() && dimension.dim_value() >= 0;
+}
+
+bool isNamed(const onnx::TensorShapeProto::Dimension &dimension) {
+  return dimension.has_dim_param() && !dimension.dim_param().empty() &&
+         dimension.dim_param() != "?";
 }
 
 } // namespace
@@ -75,11 +85,33 @@ Status GraphImport::checkOptions() const {
   return Status::success();
 }
 
+void GraphImport::warnOfShape(const onnx::ValueInfoProto &output,
+                              const std::vector<Extent> &shape) const {
+  const onnx::TypeProto::Tensor &type = output.type().tensor_type();
+  if (!type.has_shape() || !options.warn)
+    return;
+  bool differs = type.shape().dim_size() != int(shape.size());
+  for (int i = 0; !differs && i < type.shape().dim_size(); ++i)
+    differs = isNumber(type.shape().dim(i)) && shape[size_t(i)].isStatic() &&
+              shape[size_t(i)].value() != type.shape().dim(i).dim_value();
+  std::vector<std::string> extents;
+  for (const Extent &extent : shape)
+    extents.push_back(extent.text());
+  if (differs)
+    options.warn(fmt::format("output '{}' is declared with another shape than it has, which is "
+                             "[{}]; what the model declares is ignored",
+                             output.name(), fmt::join(extents, ",")));
+}
+
 Expected<OwningOpRef<ModuleOp>> GraphImport::run() {
   if (Status status = checkOptions(); !status)
     return status.takeError();
   const onnx::ModelProto &model = file.model();
   const onnx::GraphProto &graph = model.graph();
+  if (model.ir_version() < 1 || model.ir_version() > onnx::IR_VERSION)
+    return badInput("the model is stored in version {} of ONNX's format; versions 1 to {} are "
+                    "supported; export it with an older version",
+                    model.ir_version(), int(onnx::IR_VERSION));
   Expected<OpSets> sets = readOpSets(model.opset_import());
   if (!sets)
     return sets.takeError();
@@ -133,6 +165,7 @@ Expected<OwningOpRef<ModuleOp>> GraphImport::run() {
     if (output.type().has_tensor_type() && declared && declared != int(emitter.type(result)))
       return badInput("output '{}' is declared as {} but the graph computes {}", output.name(),
                       elementTypeName(declared), elementTypeName(emitter.type(result)));
+    warnOfShape(output, emitter.shape(result));
   }
   func::ReturnOp::create(emitter.builder, UnknownLoc::get(context), *results);
   SmallVector<Type> resultTypes;
@@ -161,27 +194,54 @@ Expected<graph::ValueFacts> GraphImport::factsOf(const onnx::ValueInfoProto &inp
   if (!graph::toElementType(emitter.builder.getContext(), facts.type))
     return badInput("input '{}' has the element type {}, which is not supported yet", name,
                     elementTypeName(type.elem_type()));
+  if (auto given = options.types.find(name); given != options.types.end() &&
+                                             given->second != facts.type &&
+                                             !(facts.type == DVT_BF16 && given->second == DVT_U16))
+    return badInput("input '{}' is given as {}, the model takes {}; convert it with numpy's astype",
+                    name, typeName(given->second), typeName(facts.type));
   if (auto given = options.shapes.find(name); given != options.shapes.end()) {
-    if (type.has_shape() && type.shape().dim_size() != int(given->second.size()))
-      return badInput("input '{}' has {} dimensions, but a shape of {} was given", name,
-                      type.shape().dim_size(), given->second.size());
     facts.shape = given->second;
     return facts;
   }
   if (!type.has_shape())
-    return badInput("input '{}' has no shape in the model; give its shape when compiling", name);
+    return badInput("input '{}' has no shape in the model; give the input itself, as --input "
+                    "'{}=FILE.npy', to say which shape it has",
+                    name, name);
   for (int i = 0; i < type.shape().dim_size(); ++i) {
     const onnx::TensorShapeProto::Dimension &dimension = type.shape().dim(i);
-    bool isNumber = dimension.has_dim_value() && dimension.dim_value() >= 0;
-    bool isNamed =
-        dimension.has_dim_param() && !dimension.dim_param().empty() && dimension.dim_param() != "?";
-    if (isNumber && dimension.dim_value() > int64_t(1) << 40)
+    if (isNumber(dimension) && dimension.dim_value() > int64_t(1) << 40)
       return badInput("input '{}' has the impossible extent {}", name, dimension.dim_value());
-    facts.shape.push_back(isNumber  ? Extent(dimension.dim_value())
-                          : isNamed ? symbols.named(dimension.dim_param())
-                                    : symbols.fresh(name, size_t(i), 1));
+    facts.shape.push_back(isNumber(dimension)  ? Extent(dimension.dim_value())
+                          : isNamed(dimension) ? symbols.named(dimension.dim_param())
+                                               : symbols.fresh(name, size_t(i), 1));
   }
   return facts;
+}
+
+Status GraphImport::fixGiven(const onnx::ValueInfoProto &input) {
+  auto given = options.shapes.find(input.name());
+  const onnx::TypeProto::Tensor &type = input.type().tensor_type();
+  if (given == options.shapes.end() || !type.has_shape())
+    return Status::success();
+  std::vector<std::string> stated, wanted;
+  for (const auto &dimension : type.shape().dim())
+    stated.push_back(isNumber(dimension)  ? std::to_string(dimension.dim_value())
+                     : isNamed(dimension) ? dimension.dim_param()
+                                          : "?");
+  for (const Extent &extent : given->second)
+    wanted.push_back(extent.text());
+  bool fits = stated.size() == wanted.size();
+  for (size_t axis = 0; fits && axis < stated.size(); ++axis)
+    fits = !isNumber(type.shape().dim(int(axis))) || stated[axis] == wanted[axis];
+  if (!fits)
+    return badInput("input '{}' is given with the shape [{}], the model takes [{}]", input.name(),
+                    fmt::join(wanted, ","), fmt::join(stated, ","));
+  for (size_t axis = 0; axis < stated.size(); ++axis)
+    if (auto value = given->second[axis].staticValue();
+        value && isNamed(type.shape().dim(int(axis))))
+      if (Status status = symbols.fix(stated[axis], *value, input.name()); !status)
+        return status;
+  return Status::success();
 }
 
 Status GraphImport::importInputs(const onnx::GraphProto &graph, Scope &scope) {
@@ -199,14 +259,21 @@ Status GraphImport::importInputs(const onnx::GraphProto &graph, Scope &scope) {
       scope.initializers.erase(input.name());
     }
     arguments.push_back(&input);
-    for (const auto &dimension : input.type().tensor_type().shape().dim())
-      if (dimension.has_dim_param() && !dimension.dim_param().empty() &&
-          dimension.dim_param() != "?" && !options.shapes.count(input.name()))
-        symbols.named(dimension.dim_param());
+    if (Status status = fixGiven(input); !status)
+      return status;
   }
   for (const auto &[name, shape] : options.shapes)
-    if (!seen.count(name))
-      return badInput("a shape was given for the input '{}', which the model does not have", name);
+    if (!seen.count(name)) {
+      std::vector<std::string> names;
+      for (const onnx::ValueInfoProto *input : arguments)
+        names.push_back(input->name());
+      return badInput("the model has no input '{}'; its inputs are {}", name,
+                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+    }
+  for (const onnx::ValueInfoProto *input : arguments)
+    for (const auto &dimension : input->type().tensor_type().shape().dim())
+      if (isNamed(dimension) && !options.shapes.count(input->name()))
+        symbols.named(dimension.dim_param());
   for (const onnx::ValueInfoProto *input : arguments) {
     Expected<graph::ValueFacts> facts = factsOf(*input);
     if (!facts)

@@ -58,6 +58,11 @@ private:
   Status checkOptions() const;
   Expected<OpSets> readOpSets(const ImportedSets &imports);
   Status importInputs(const onnx::GraphProto &graph, Scope &scope);
+  /// Compares the shape given for an input with what the model states; its named dimensions get
+  /// their values.
+  Status fixGiven(const onnx::ValueInfoProto &input);
+  /// Graphs with a wrong declaration of an output exist and run elsewhere: it is said, not refused.
+  void warnOfShape(const onnx::ValueInfoProto &output, const std::vector<Extent> &shape) const;
   Expected<graph::ValueFacts> factsOf(const onnx::ValueInfoProto &input);
   Status addInitializers(const onnx::GraphProto &graph, Scope &scope);
   /// Imports what `outputs` need and gives their values.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,6 +19,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include "dovetail/provider.h"
 #include "support/Expected.h"
 #include "support/Extent.h"
 
@@ -28,9 +30,15 @@ struct ImportOptions {
   /// "x_0").
   std::map<std::string, int64_t> dims;
   /// Extents of whole inputs, by name; for inputs whose shape the model does not state, too.
+  /// They must agree with what it states, and with each other in dimensions of the same name.
   std::map<std::string, std::vector<Extent>> shapes;
+  /// Element types of what will be given for inputs, by name, so that a wrong one is refused before
+  /// anything is compiled. 16 bits without a sign may stand for bf16.
+  std::map<std::string, dvt_type> types;
   /// Inputs that stay inputs although an initializer gives them a default.
   std::set<std::string> keepInputs;
+  /// Takes what is odd about the model but no reason to refuse it.
+  std::function<void(const std::string &)> warn;
 };
 
 /// Imports the model in a file, external data beside it included. BadInput with one message that

@@ -278,8 +278,8 @@ Expected<TensorData> ModelFile::readExternal(const onnx::TensorProto &tensor, Te
     return badInput("tensor '{}' of {}{} needs {} bytes of data but has {}", tensor.name(),
                     elementTypeName(tensor.data_type()), extentsText(tensor), size, *length);
   if (offset > available || size > available - offset)
-    return badInput("tensor '{}' wants bytes {} to {} of '{}', which has only {}", tensor.name(),
-                    offset, offset + size, itself ? "the model" : location, available);
+    return badInput("tensor '{}' wants {} bytes at offset {} of '{}', which has only {}",
+                    tensor.name(), size, offset, itself ? "the model" : location, available);
   data.bytes = source.content.substr(offset, size);
   data.owner = source.owner;
   return withCleanBools(std::move(data));

@@ -34,6 +34,19 @@ Extent Symbols::named(const std::string &name) {
   return byName.emplace(name, extent).first->second;
 }
 
+Status Symbols::fix(const std::string &name, int64_t value, const std::string &input) {
+  std::optional<int64_t> option = fixed(name, Extent::symbol(name).text());
+  if (option && *option != value)
+    return badInput("input '{}' is given with {} for the dimension '{}', for which {} was given",
+                    input, value, name, *option);
+  auto [known, isNew] = byName.emplace(name, Extent(value));
+  if (!isNew && known->second.staticValue() != value)
+    return badInput("input '{}' is given with {} for the dimension '{}', which is {} in another "
+                    "input; both must be the same",
+                    input, value, name, known->second.text());
+  return Status::success();
+}
+
 Extent Symbols::fresh(const std::string &value, size_t dimension, int64_t least) {
   std::string symbol = unique(value + "_" + std::to_string(dimension));
   asked.push_back(symbol);

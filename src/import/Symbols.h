@@ -24,6 +24,9 @@ public:
   /// The extent a model calls `name`; the same one each time. Names that differ get symbols that
   /// differ.
   Extent named(const std::string &name);
+  /// Gives what the model calls `name` the value that it has in the given input `input`. BadInput
+  /// where it has another one already.
+  Status fix(const std::string &name, int64_t value, const std::string &input);
   /// A new symbol for dimension `dimension` of value `value`, at least `least`.
   Extent fresh(const std::string &value, size_t dimension, int64_t least);
   const SymbolRanges &ranges() const { return known; }

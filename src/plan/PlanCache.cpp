@@ -9,18 +9,19 @@
 #include <sqlite3.h>
 
 #include "plan/WorkerProtocol.h"
+#include "support/Hash.h"
 
 namespace dovetail::plan {
 namespace {
 
 // Raised whenever stored trials would be misread or were measured in another way.
-constexpr int kSchemaVersion = 3;
+constexpr int kSchemaVersion = 4;
 
 constexpr const char *kSchema = R"(
 CREATE TABLE IF NOT EXISTS evaluations(
   id INTEGER PRIMARY KEY, problem TEXT NOT NULL, target TEXT NOT NULL, provider TEXT NOT NULL,
   version TEXT NOT NULL, mode TEXT NOT NULL, trials TEXT NOT NULL,
-  UNIQUE(problem, target, provider, version, mode));
+  digest TEXT NOT NULL, UNIQUE(problem, target, provider, version, mode));
 CREATE TABLE IF NOT EXISTS kernels(
   evaluation INTEGER NOT NULL REFERENCES evaluations(id) ON DELETE CASCADE,
   position INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(evaluation, position));
@@ -62,6 +63,22 @@ private:
 
 } // namespace
 
+namespace {
+
+/// SQLite does not notice altered bytes, and kernels out of here are run.
+std::string digestOfRow(const std::string &trials,
+                        const std::vector<std::vector<uint8_t>> &kernels) {
+  Hasher hasher;
+  hasher.update(trials);
+  for (const std::vector<uint8_t> &kernel : kernels) {
+    hasher.update(fmt::format(";{};", kernel.size()));
+    hasher.update(kernel.data(), kernel.size());
+  }
+  return hexText(hasher.digest());
+}
+
+} // namespace
+
 struct PlanCache::State {
   sqlite3 *database = nullptr;
   std::string file;
@@ -88,7 +105,8 @@ Expected<std::unique_ptr<PlanCache>> PlanCache::open(const std::string &folder, 
   std::filesystem::create_directories(folder, failure);
   if (failure)
     return unavailable(
-        "the plan cache folder {} cannot be created: {}; choose another one with --cache DIR",
+        "the plan cache folder {} cannot be created: {}; choose another one with --cache DIR, or "
+        "none with --no-cache",
         folder, failure.message());
   std::string file = folder + "/plans.sqlite";
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -104,12 +122,21 @@ Expected<std::unique_ptr<PlanCache>> PlanCache::open(const std::string &folder, 
           nullptr, nullptr);
     }
     if (code == SQLITE_OK) {
-      bool known = false;
+      int64_t version = 0;
       { // An open statement would keep the tables from being dropped.
-        Statement version(state.database, "PRAGMA user_version");
-        known = version.step() == SQLITE_ROW && version.integer(0) == kSchemaVersion;
+        Statement query(state.database, "PRAGMA user_version");
+        if (query.step() == SQLITE_ROW)
+          version = query.integer(0);
       }
-      if (!known)
+      if (version > kSchemaVersion) {
+        log(LogLevel::Warning,
+            "the plan cache {} was written by a newer Dovetail and is left alone: nothing is "
+            "remembered in this run; choose another folder with --cache DIR",
+            file);
+        cache->state = std::make_unique<State>();
+        return cache;
+      }
+      if (version != kSchemaVersion)
         code = sqlite3_exec(state.database,
                             "DROP TABLE IF EXISTS kernels; DROP TABLE IF EXISTS evaluations;",
                             nullptr, nullptr, nullptr);
@@ -124,8 +151,9 @@ Expected<std::unique_ptr<PlanCache>> PlanCache::open(const std::string &folder, 
       return cache;
     if (code != SQLITE_NOTADB && code != SQLITE_CORRUPT)
       return unavailable(
-          "the plan cache {} cannot be written: {}; choose another folder with --cache DIR", file,
-          state.database ? sqlite3_errmsg(state.database) : "no memory");
+          "the plan cache {} cannot be written: {}; choose another folder with --cache DIR, or "
+          "none with --no-cache",
+          file, state.database ? sqlite3_errmsg(state.database) : "no memory");
     cache->state = std::make_unique<State>();
     std::filesystem::rename(file, file + ".corrupt", failure);
     log(LogLevel::Warning, "the plan cache {} was corrupt; it was set aside as {}.corrupt", file,
@@ -138,7 +166,7 @@ std::optional<Evaluation> PlanCache::find(const Key &key) {
   if (!state->database)
     return std::nullopt;
   Statement query(state->database,
-                  "SELECT id, trials FROM evaluations WHERE problem=?1 AND target=?2 AND "
+                  "SELECT id, trials, digest FROM evaluations WHERE problem=?1 AND target=?2 AND "
                   "provider=?3 AND version=?4 AND mode=?5");
   query.bind(1, key.problem)
       .bind(2, key.target)
@@ -154,6 +182,8 @@ std::optional<Evaluation> PlanCache::find(const Key &key) {
   kernels.bind(1, id);
   while (kernels.step() == SQLITE_ROW)
     blobs.push_back(kernels.blob(0));
+  if (digestOfRow(query.text(1), blobs) != query.text(2))
+    return std::nullopt;
   auto json = nlohmann::json::parse(query.text(1), nullptr, false);
   if (json.is_discarded())
     return std::nullopt;
@@ -184,14 +214,14 @@ void PlanCache::store(const Key &key, const Evaluation &evaluation) {
   }
   if (good) {
     Statement insert(state->database,
-                     "INSERT INTO evaluations(problem, target, provider, version, mode, trials) "
-                     "VALUES(?1,?2,?3,?4,?5,?6)");
+                     "INSERT INTO evaluations(problem, target, provider, version, mode, trials, "
+                     "digest) VALUES(?1,?2,?3,?4,?5,?6,?7)");
     insert.bind(1, key.problem)
         .bind(2, key.target)
         .bind(3, key.provider)
         .bind(4, key.version)
         .bind(5, key.mode);
-    insert.bind(6, text);
+    insert.bind(6, text).bind(7, digestOfRow(text, blobs));
     good = insert.step() == SQLITE_DONE;
   }
   int64_t id = sqlite3_last_insert_rowid(state->database);

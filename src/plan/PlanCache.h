@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Remembers trials: (problem, target, provider and its version) -> candidates, figures and kernel
-// bytes, in SQLite. A second start measures nothing. A cache that cannot be written is reported
-// once and works as an empty one for the rest of the run; one that is corrupt is set aside, never
-// trusted.
+// bytes, in SQLite. A second start measures nothing. One that cannot be opened for writing is an
+// error; one that fails later is reported once and remembers nothing more. A corrupt one is set
+// aside, never trusted; one of a newer version is left alone.
 #pragma once
 
 #include <memory>

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <set>
 
+#include <fmt/ranges.h>
+
 #include "plan/Assembly.h"
 #include "plan/Cover.h"
 #include "plan/Evaluations.h"
@@ -87,6 +89,10 @@ struct Planner::State {
   /// Estimates of extents known only at run time do not compare: the reference comes last.
   std::pair<bool, double> rankOf(const Trial &trial, const Problem &problem) const {
     return {trial.candidate.provider == "reference", costOf(trial, problem)};
+  }
+  Status checkForcedKernels() const;
+  const std::string &nodeOf(Unit unit) const {
+    return unit.composite ? table.composites[unit.index].node : table.ops[unit.index].node;
   }
   bool allowed(const Trial &trial) const;
   bool allowedByForce(uint32_t region, const Trial &trial) const;
@@ -210,6 +216,38 @@ Status Planner::State::evaluate() {
   statistics.failures = evaluations.failures;
   statistics.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return checkForcedKernels();
+}
+
+/// Every forced kernel is on offer for its node, alone or in a fused region, and was not found
+/// unusable.
+Status Planner::State::checkForcedKernels() const {
+  for (const ForcedChoice &forced : options.force) {
+    std::set<std::string> offered;
+    std::string failure;
+    bool usable = false;
+    for (uint32_t region = 0; region < regions.size(); ++region) {
+      const auto &units = regions[region].units;
+      if (std::none_of(units.begin(), units.end(),
+                       [&](Unit unit) { return nodeOf(unit) == forced.node; }))
+        continue;
+      for (const Evaluation *evaluation : {regionEvaluations[region], lateEvaluations[region]})
+        for (const Trial &trial : evaluation ? evaluation->trials : std::vector<Trial>{}) {
+          std::string name = trial.candidate.provider + ":" + trial.candidate.algorithm;
+          offered.insert(name);
+          usable |= name == forced.algorithm && allowed(trial);
+          if (name == forced.algorithm && !allowed(trial))
+            failure = fmt::format("{} {}", outcomeName(trial.outcome), trial.detail);
+        }
+    }
+    if (!offered.count(forced.algorithm))
+      return badInput("--force {}={}: no such kernel is on offer for this node; on offer are {}",
+                      forced.node, forced.algorithm,
+                      offered.empty() ? "none" : fmt::format("{}", fmt::join(offered, ", ")));
+    if (!usable)
+      return unavailable("--force {}={}: this kernel cannot be used: {}", forced.node,
+                         forced.algorithm, failure);
+  }
   return Status::success();
 }
 
@@ -225,13 +263,10 @@ bool Planner::State::allowed(const Trial &trial) const {
 
 bool Planner::State::allowedByForce(uint32_t region, const Trial &trial) const {
   for (const ForcedChoice &forced : options.force)
-    for (Unit unit : regions[region].units) {
-      const std::string &node =
-          unit.composite ? table.composites[unit.index].node : table.ops[unit.index].node;
-      if (node == forced.node &&
+    for (Unit unit : regions[region].units)
+      if (nodeOf(unit) == forced.node &&
           trial.candidate.provider + ":" + trial.candidate.algorithm != forced.algorithm)
         return false;
-    }
   return true;
 }
 

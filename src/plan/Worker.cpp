@@ -102,7 +102,9 @@ Expected<Evaluation> Worker::attempt(const Problem &problem, const EvaluationOpt
     }
     fall = {};
     if (frame.header.contains("error"))
-      return internalError("{}", frame.header.value("error", ""));
+      return Error{frame.header.value("unavailable", false) ? ErrorKind::Unavailable
+                                                            : ErrorKind::Internal,
+                   frame.header.value("error", "")};
     return evaluationFromJson(frame.header, frame.blobs);
   }
   fall.hung = result == FrameResult::TimedOut;

@@ -45,10 +45,17 @@ int serveWorker(int input, int output) {
       auto report = [&](const std::string &label, const char *phase) {
         writeFrame(output, {{{"label", label}, {"phase", phase}}, {}});
       };
-      Evaluation evaluation = runner.evaluate(
-          *problem, optionsFromJson(frame.header.value("options", nlohmann::json::object())),
-          report);
-      answer.header = toJson(evaluation, &answer.blobs);
+      try {
+        Evaluation evaluation = runner.evaluate(
+            *problem, optionsFromJson(frame.header.value("options", nlohmann::json::object())),
+            report);
+        answer.header = toJson(evaluation, &answer.blobs);
+      } catch (const std::exception &) { // bad_alloc, or length_error for what is larger still
+        answer.header = {{"error", fmt::format("trying kernels for {} takes more memory than "
+                                               "there is for it, {} MiB; use smaller extents",
+                                               summary(*problem), limit.rlim_cur >> 20)},
+                         {"unavailable", true}};
+      }
     }
     if (!writeFrame(output, answer))
       break;

@@ -22,6 +22,7 @@ struct Model::Search {
   const PlanStep &step;
   const Problem &problem;
   std::string reasons;
+  Status damage; ///< of the artifact: no other kernel helps
 
   void because(const std::string &reason) { reasons += (reasons.empty() ? "" : "; ") + reason; }
   const Provider *providerOf(const KernelChoice &choice, bool sameVersion);
@@ -96,6 +97,8 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
       auto bytes = model.constantData(root.index, extents, candidate.inputLayouts[i]);
       if (!bytes) {
         because(bytes.error().message);
+        if (bytes.error().kind == ErrorKind::BadInput)
+          damage = bytes.takeError();
         return nullptr;
       }
       data = *bytes;
@@ -169,7 +172,7 @@ std::shared_ptr<PreparedKernel> Model::Search::offered(const Provider &provider,
 Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t index, const Problem &problem,
                                                         bool specialised, std::string &note) {
   const PlanStep &step = plan().blocks[0].steps[index];
-  Search search{*this, index, step, problem, {}};
+  Search search{*this, index, step, problem, {}, {}};
   std::shared_ptr<PreparedKernel> kernel;
   if (specialised && step.kind == StepKind::LateBound)
     for (size_t i = 0; i < step.lateProviders.size() && !kernel; ++i)
@@ -196,6 +199,8 @@ Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t index, const Pr
     for (const auto &provider : options.plugins->providers())
       if (!kernel)
         kernel = search.offered(*provider, mayConvert);
+  if (!search.damage)
+    return search.damage.takeError();
   if (!kernel)
     return unavailable("step '{}' ({}): no kernel can run it here: {}", step.label,
                        summary(problem), search.reasons);

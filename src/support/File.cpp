@@ -31,15 +31,25 @@ private:
   int number;
 };
 
+/// Whose fault: a wrong path is the user's; a full disk or a lack of rights is this machine's.
 Error systemError(const std::string &path, const char *what) {
   int code = errno;
-  return badInput("{}: cannot {}: {}", path, what, std::strerror(code));
+  bool wrongPath = code == ENOENT || code == ENOTDIR || code == EISDIR || code == ENAMETOOLONG ||
+                   code == ELOOP || code == EINVAL;
+  return {wrongPath ? ErrorKind::BadInput : ErrorKind::Unavailable,
+          fmt::format("{}: cannot {}: {}", path, what, std::strerror(code))};
+}
+
+std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
 } // namespace
 
 Expected<std::shared_ptr<MappedFile>> MappedFile::open(const std::string &path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK a pipe would be waited for before it can be refused.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0)
     return systemError(path, "open");
   struct stat about;
@@ -73,7 +83,25 @@ void MappedFile::evict(uint64_t offset, uint64_t count) const {
     ::madvise(const_cast<uint8_t *>(bytes) + begin, end - begin, MADV_DONTNEED);
 }
 
+Status checkWritable(const std::string &path) {
+  struct stat about;
+  std::string folder = folderOf(path);
+  if (path.empty() || path.back() == '/')
+    return badInput("'{}' is no name of a file to write", path);
+  if (::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode))
+    return badInput("{}: cannot be written: it is {}; give the name of a file", path,
+                    S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
+  if (::stat(folder.c_str(), &about) != 0 || !S_ISDIR(about.st_mode))
+    return badInput("{}: cannot be written: there is no folder {}; create it or give another name",
+                    path, folder);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return systemError(path, "be written into its folder");
+  return Status::success();
+}
+
 Expected<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string &path) {
+  if (Status status = checkWritable(path); !status)
+    return status.takeError();
   std::unique_ptr<AtomicFile> file(new AtomicFile());
   file->target = path;
   std::string name = path + ".XXXXXX";
@@ -152,9 +180,7 @@ Status AtomicFile::commit() {
   temporary.clear();
   // The rename itself is durable once the folder is synced; a file system that cannot do that is no
   // error.
-  size_t slash = target.rfind('/');
-  std::string folder = slash == std::string::npos ? "." : target.substr(0, slash + 1);
-  Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Descriptor parent(::open(folderOf(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent.get() >= 0)
     ::fsync(parent.get());
   return Status::success();

@@ -35,7 +35,12 @@ private:
   uint64_t length = 0;
 };
 
-/// Writes a file from front to back. Without commit() nothing is left behind.
+/// Success where a file can be written: the folder is there and what has the name, if anything, is
+/// a regular file. Asked before long work, so that it is not done in vain.
+Status checkWritable(const std::string &path);
+
+/// Writes a file from front to back. Without commit() nothing is left behind. Only regular files
+/// are replaced: a rename would put a file in the place of a device.
 class AtomicFile {
 public:
   static Expected<std::unique_ptr<AtomicFile>> create(const std::string &path);

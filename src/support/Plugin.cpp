@@ -13,6 +13,7 @@
 #include <link.h>
 
 #include "support/Candidate.h"
+#include "support/File.h"
 
 namespace dovetail {
 
@@ -37,6 +38,35 @@ std::vector<std::string> pluginFiles(const std::string &folder) {
   }
   std::sort(files.begin(), files.end());
   return files;
+}
+
+/// Whether the file holds all that its headers promise. The dynamic linker does not ask: it maps
+/// what is not there, and touching that ends the process.
+bool isWholeLibrary(const std::string &path) {
+  auto file = MappedFile::open(path);
+  if (!file)
+    return false;
+  const uint8_t *data = (*file)->data();
+  uint64_t size = (*file)->size();
+  ElfW(Ehdr) header;
+  if (size < sizeof(header))
+    return false;
+  std::memcpy(&header, data, sizeof(header));
+  auto holds = [&](uint64_t offset, uint64_t bytes) {
+    return offset <= size && bytes <= size - offset;
+  };
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_DYN ||
+      header.e_phentsize != sizeof(ElfW(Phdr)) ||
+      !holds(header.e_phoff, uint64_t(header.e_phnum) * sizeof(ElfW(Phdr))) ||
+      !holds(header.e_shoff, uint64_t(header.e_shnum) * header.e_shentsize))
+    return false;
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) part;
+    std::memcpy(&part, data + header.e_phoff + i * sizeof(part), sizeof(part));
+    if (!holds(part.p_offset, part.p_filesz))
+      return false;
+  }
+  return true;
 }
 
 /// Why the function table cannot be used; empty where it can.
@@ -163,7 +193,13 @@ PluginSet PluginSet::load(const Options &options) {
     if (folder.empty() || folder == ".")
       continue;
     for (const std::string &file : pluginFiles(folder)) {
-      auto refuse = [&](std::string reason) { set.failed.push_back({file, std::move(reason)}); };
+      auto refuse = [&](std::string reason, bool expected = false) {
+        set.failed.push_back({file, std::move(reason), expected});
+      };
+      if (!isWholeLibrary(file)) {
+        refuse("not a shared library, or cut short");
+        continue;
+      }
       void *library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (!library) {
         const char *why = ::dlerror();
@@ -184,7 +220,7 @@ PluginSet PluginSet::load(const Options &options) {
           std::find(options.only.begin(), options.only.end(), api->name) == options.only.end())
         continue;
       if (set.find(api->name)) {
-        refuse(fmt::format("a provider named {} was loaded before it", api->name));
+        refuse(fmt::format("a provider named {} was loaded before it", api->name), true);
         continue;
       }
       dvt_host host{};
@@ -197,7 +233,7 @@ PluginSet PluginSet::load(const Options &options) {
       dvt_code code = api->create(&host, &provider->instance, &error);
       if (code != DVT_OK || !provider->instance) {
         provider->instance = nullptr;
-        refuse(messageOf(error, code));
+        refuse(messageOf(error, code), code == DVT_UNAVAILABLE);
         continue;
       }
       provider->api = api;

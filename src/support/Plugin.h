@@ -97,6 +97,7 @@ public:
   };
   struct Failure {
     std::string file, reason;
+    bool expected = false; ///< no fault of the plug-in's: shadowed, or its library is not here
   };
   /// Loads every plug-in found. Reference is ordered last.
   static PluginSet load(const Options &options);

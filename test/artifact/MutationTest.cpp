@@ -11,30 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "artifact/ArtifactFormat.h"
+#include "artifact/Reseal.h"
 #include "runtime/PlanMaker.h"
 
 using namespace dovetail;
 
 namespace {
-
-void reseal(std::string &bytes) {
-  ArtifactHeader header;
-  if (bytes.size() < sizeof(header))
-    return;
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  for (const ArtifactSection &section : header.sections)
-    if (section.offset > bytes.size() || section.bytes > bytes.size() - section.offset)
-      return;
-  Hasher hasher;
-  for (SectionKind kind : {TableSection, KernelSection})
-    hasher.update(bytes.data() + header.sections[kind].offset, header.sections[kind].bytes);
-  header.planDigest = hasher.digest();
-  const ArtifactSection &measured = header.sections[MeasuredSection];
-  header.measuredDigest = digestOf(bytes.data() + measured.offset, measured.bytes);
-  header.headerDigest = digestOf(&header, offsetof(ArtifactHeader, headerDigest));
-  std::memcpy(bytes.data(), &header, sizeof(header));
-}
 
 /// A plan with a bit of everything: symbols, views, shape data, a fallback.
 Plan samplePlan() {

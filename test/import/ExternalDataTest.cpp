@@ -89,9 +89,9 @@ TEST_F(ExternalData, StaysInTheModelsFolder) {
 TEST_F(ExternalData, MustBeThere) {
   EXPECT_THAT(imported("missing.bin"), HasSubstr("cannot find 'missing.bin'"));
   EXPECT_THAT(imported(""), HasSubstr("location is not a file name"));
-  EXPECT_THAT(imported("sub"), HasSubstr("not a regular file"));
+  EXPECT_THAT(imported("sub"), HasSubstr("it is a folder, not a file"));
   EXPECT_THAT(imported("weights.bin", "12"),
-              HasSubstr("wants bytes 12 to 20 of 'weights.bin', which has only 16"));
+              HasSubstr("wants 8 bytes at offset 12 of 'weights.bin', which has only 16"));
   EXPECT_THAT(imported("weights.bin", "18446744073709551615"), HasSubstr("which has only 16"));
   EXPECT_THAT(imported("weights.bin", "8", "7"), HasSubstr("needs 8 bytes of data but has 7"));
   EXPECT_THAT(imported("weights.bin", "-8"),

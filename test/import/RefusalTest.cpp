@@ -28,9 +28,9 @@ std::string importedBytes(const std::string &bytes) {
 TEST(Refusal, FilesThatAreNoModels) {
   mlir::MLIRContext context;
   EXPECT_THAT(importOnnx(std::string("/nowhere/at/all.onnx"), context).error().message,
-              HasSubstr("there is no file '/nowhere/at/all.onnx'"));
+              HasSubstr("/nowhere/at/all.onnx: there is no such file"));
   EXPECT_THAT(importOnnx(testing::TempDir(), context).error().message,
-              HasSubstr("not a regular file"));
+              HasSubstr("it is a folder, not a file"));
   EXPECT_THAT(importedBytes(""), HasSubstr("it is empty"));
   EXPECT_THAT(importedBytes("PK\3\4 this is another format"), HasSubstr("not a"));
   EXPECT_THAT(importedBytes(std::string(300, '\0')), HasSubstr("broken protobuf data at byte 0"));

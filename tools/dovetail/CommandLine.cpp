@@ -4,18 +4,103 @@
 #include "CommandLine.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 namespace dovetail::cli {
 
+namespace {
+
+constexpr int64_t kLargestDimension = int64_t(1) << 40;
+
+/// The whole text as a number; nothing where it is none.
+template <typename Number> std::optional<Number> parseNumber(const std::string &text) {
+  Number value{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+} // namespace
+
+std::function<std::string(const std::string &)> wholeNumber(uint64_t least, uint64_t most) {
+  return [least, most](const std::string &text) -> std::string {
+    auto value = parseNumber<uint64_t>(text);
+    if (value && *value >= least && *value <= most)
+      return {};
+    return fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
+  };
+}
+
+std::function<std::string(const std::string &)> seconds() {
+  return [](const std::string &text) -> std::string {
+    auto value = parseNumber<double>(text);
+    if (value && std::isfinite(*value) && *value >= 0)
+      return {};
+    return fmt::format("'{}' is not a number of seconds of at least 0", text);
+  };
+}
+
+std::function<std::string(const std::string &)> oneOf(std::vector<std::string> words) {
+  return [words = std::move(words)](const std::string &text) -> std::string {
+    if (std::find(words.begin(), words.end(), text) != words.end())
+      return {};
+    return fmt::format("'{}' is none of {}", text, fmt::join(words, ", "));
+  };
+}
+
+Status checkArguments(const CLI::App &app, const std::vector<std::string> &arguments) {
+  const CLI::App *command = nullptr;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string &argument = arguments[i];
+    if (argument == "--")
+      break;
+    bool isOption = argument.size() > 1 && argument[0] == '-';
+    if (!command && !isOption) {
+      std::vector<std::string> names;
+      for (const CLI::App *known : app.get_subcommands([](const CLI::App *) { return true; })) {
+        names.push_back(known->get_name());
+        if (known->get_name() == argument)
+          command = known;
+      }
+      if (!command)
+        return badInput("there is no command '{}'; the commands are {}", argument,
+                        fmt::join(names, ", "));
+      continue;
+    }
+    if (!command || !isOption)
+      continue;
+    size_t equals = argument.find('=');
+    const CLI::Option *option = command->get_option_no_throw(argument.substr(0, equals));
+    if (!option || option->get_items_expected_min() == 0)
+      continue;
+    bool isMissing = equals == std::string::npos
+                         ? i + 1 == arguments.size() || arguments[i + 1].starts_with("--")
+                         : equals + 1 == argument.size();
+    if (isMissing)
+      return badInput("{} needs a value: {}", argument.substr(0, equals),
+                      option->get_description());
+    i += equals == std::string::npos;
+  }
+  return Status::success();
+}
+
 void CommonOptions::addTo(CLI::App &app) {
   app.add_option("--threads", threads,
                  "threads to run with (default: all cores this process may use)")
-      ->check(CLI::Range(1u, 1024u));
-  app.add_option("--only", only, "use these providers only, separated by commas")->delimiter(',');
-  app.add_option("--plugins", plugins, "folders with further provider plug-ins")->delimiter(',');
+      ->check(wholeNumber(1, 1024));
+  app.add_option("--only", only, "use these providers only, separated by commas")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--plugins", plugins, "folders with further provider plug-ins")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_flag("--json", json, "print one JSON object");
   app.add_flag("-v,--verbose", verbose, "say more on standard error");
 }
@@ -23,20 +108,21 @@ void CommonOptions::addTo(CLI::App &app) {
 void CommonOptions::addPlanningTo(CLI::App &app) {
   app.add_option("--prefer", prefer,
                  "cost: the cheapest plan; library or native: that side wherever it can")
-      ->check(CLI::IsMember({"cost", "library", "native"}));
+      ->check(oneOf({"cost", "library", "native"}));
   app.add_option("--select", select,
                  "measure: time the candidates; estimate: trust estimates; replay: only what the "
                  "cache holds")
-      ->check(CLI::IsMember({"measure", "estimate", "replay"}));
+      ->check(oneOf({"measure", "estimate", "replay"}));
   app.add_option("--force", force,
-                 "NODE=PROVIDER:ALGORITHM: take this kernel for that node (may be repeated)");
-  app.add_option("--budget", budget, "seconds that measuring may take")
-      ->check(CLI::NonNegativeNumber);
+                 "NODE=PROVIDER:ALGORITHM: take this kernel for that node (may be repeated)")
+      ->allow_extra_args(false);
+  app.add_option("--budget", budget, "seconds that measuring may take")->check(seconds());
   app.add_option("--cache", cache, "folder of the plan cache")->each([this](const std::string &) {
     cacheGiven = true;
   });
   app.add_flag("--no-cache", noCache, "neither read nor write the plan cache");
-  app.add_option("--dim", dims, "NAME=N: value of a symbolic dimension (may be repeated)");
+  app.add_option("--dim", dims, "NAME=N: value of a symbolic dimension (may be repeated)")
+      ->allow_extra_args(false);
   app.add_flag("--deterministic", deterministic, "only kernels that give the same bits everywhere");
 }
 
@@ -60,6 +146,14 @@ void logToStandardError(void *, int level, const char *message) {
 Expected<Settings> makeSettings(const CommonOptions &options) {
   Settings session;
   session.environment = Environment::detect();
+  for (const std::string &folder : options.plugins) {
+    if (!std::filesystem::is_directory(folder))
+      return badInput("--plugins: there is no folder {}", folder);
+    if (std::filesystem::path(folder).lexically_normal() == ".")
+      return badInput(
+          "--plugins: no plug-in is ever loaded from the current folder; name it by its "
+          "full path");
+  }
   session.environment.pluginFolders.insert(session.environment.pluginFolders.begin(),
                                            options.plugins.begin(), options.plugins.end());
   session.log.callback = logToStandardError;
@@ -97,12 +191,14 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
     auto pair = splitPair(text, "--dim", "NAME=N");
     if (!pair)
       return pair.takeError();
-    int64_t value = 0;
-    auto [end, error] =
-        std::from_chars(pair->second.data(), pair->second.data() + pair->second.size(), value);
-    if (error != std::errc() || *end != '\0' || value < 0)
-      return badInput("--dim '{}': '{}' is not a whole number of at least 0", text, pair->second);
-    session.dims[pair->first] = value;
+    auto value = parseNumber<int64_t>(pair->second);
+    if (!value || *value < 0 || *value > kLargestDimension)
+      return badInput("--dim '{}': '{}' is not a whole number from 0 to {}", text, pair->second,
+                      kLargestDimension);
+    auto [known, isNew] = session.dims.emplace(pair->first, *value);
+    if (!isNew && known->second != *value)
+      return badInput("--dim gives '{}' the two values {} and {}", pair->first, known->second,
+                      *value);
   }
   return session;
 }
@@ -112,7 +208,11 @@ PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &o
   options.folders = session.environment.pluginFolders;
   options.vendorPath = session.environment.vendorPath;
   options.only = only;
-  return PluginSet::load(options);
+  PluginSet plugins = PluginSet::load(options);
+  for (const PluginSet::Failure &failure : plugins.failures())
+    session.log(failure.expected ? LogLevel::Info : LogLevel::Warning,
+                "the plug-in {} is not used: {}", failure.file, failure.reason);
+  return plugins;
 }
 
 int fail(const Error &error) {

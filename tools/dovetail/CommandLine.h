@@ -4,6 +4,7 @@
 // else to standard error. Exit codes: 0 done, 2 bad input, 3 cannot run here, 4 a bug of ours.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,15 @@ struct CommonOptions {
   void addTo(CLI::App &app);
   void addPlanningTo(CLI::App &app);
 };
+
+/// Checks of options' values, with messages that say what would do.
+std::function<std::string(const std::string &)> wholeNumber(uint64_t least, uint64_t most);
+std::function<std::string(const std::string &)> seconds();
+std::function<std::string(const std::string &)> oneOf(std::vector<std::string> words);
+
+/// What the parser would misread: an unknown command, an option without its value. BadInput says
+/// what there is instead.
+Status checkArguments(const CLI::App &app, const std::vector<std::string> &arguments);
 
 /// Everything a command needs to plan or measure, made from the options and the environment.
 struct Settings {

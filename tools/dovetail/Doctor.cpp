@@ -13,6 +13,7 @@ int runDoctor(const CommonOptions &options) {
   auto session = makeSettings(options);
   if (!session)
     return fail(session.error());
+  session->log = {}; // what is not loaded is part of the report
   PluginSet plugins = loadPlugins(*session, options.only);
   nlohmann::json report{{"target", session->target.text()},
                         {"cache", session->cacheFolder},

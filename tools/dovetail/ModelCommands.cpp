@@ -69,6 +69,9 @@ nlohmann::json describe(const Array &array) {
 }
 
 int runRun(const ModelOptionsCli &options) {
+  if (!options.output.empty())
+    if (Status status = checkOutput(options.output, options.model); !status)
+      return fail(status.error());
   auto given = readInputs(options.inputs);
   if (!given)
     return fail(given.error());
@@ -193,7 +196,11 @@ int runBench(const ModelOptionsCli &options) {
 
 int runCompile(const ModelOptionsCli &options) {
   if (isArtifactFile(options.model))
-    return fail(badInput("{} is an artifact already", options.model));
+    return fail(badInput("{} is an artifact already; 'dovetail run' and 'bench' take it as it is",
+                         options.model));
+  std::string output = options.output.empty() ? options.model + ".dvt" : options.output;
+  if (Status status = checkOutput(output, options.model); !status)
+    return fail(status.error());
   auto given = readInputs(options.inputs);
   if (!given)
     return fail(given.error());
@@ -202,9 +209,7 @@ int runCompile(const ModelOptionsCli &options) {
     return fail(session.error());
   auto plugins = std::make_shared<const PluginSet>(loadPlugins(*session, {}));
   CompileOptions compile = compileOptions(*session, options.stages);
-  for (const auto &[name, array] : *given)
-    compile.inputExtents[name] = array.extents;
-  std::string output = options.output.empty() ? options.model + ".dvt" : options.output;
+  giveInputs(compile, *given);
   auto start = Clock::now();
   Expected<Compilation> compilation = Error{};
   {
@@ -277,7 +282,7 @@ void addModelCommands(CLI::App &app, int &exitCode) {
   auto runOptions = std::make_shared<ModelOptionsCli>();
   CLI::App *run = addCommand(app, "run", "run a model or an artifact", runOptions);
   run->add_option("--output", runOptions->output, "FILE.npz for the outputs");
-  run->add_option("--repeat", runOptions->repeat, "runs")->check(CLI::Range(1u, 1000000u));
+  run->add_option("--repeat", runOptions->repeat, "runs")->check(wholeNumber(1, 1000000));
   run->callback([runOptions, &exitCode] { exitCode = runRun(*runOptions); });
 
   auto compileOptions = std::make_shared<ModelOptionsCli>();
@@ -290,10 +295,11 @@ void addModelCommands(CLI::App &app, int &exitCode) {
 
   auto benchOptions = std::make_shared<ModelOptionsCli>();
   CLI::App *bench = addCommand(app, "bench", "time a model or an artifact", benchOptions);
-  bench->add_option("--runs", benchOptions->runs,
-                    "timed runs (default: as many as fit into --seconds, at least 10)");
-  bench->add_option("--seconds", benchOptions->seconds, "time to spend on runs")
-      ->check(CLI::NonNegativeNumber);
+  bench
+      ->add_option("--runs", benchOptions->runs,
+                   "timed runs (default: as many as fit into --seconds, at least 10)")
+      ->check(wholeNumber(1, 1000000));
+  bench->add_option("--seconds", benchOptions->seconds, "time to spend on runs")->check(seconds());
   bench->add_flag("--profile", benchOptions->profile, "time every step, too");
   bench->callback([benchOptions, &exitCode] { exitCode = runBench(*benchOptions); });
 

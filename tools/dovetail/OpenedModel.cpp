@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <set>
 
 #include <fmt/ranges.h>
 
@@ -25,7 +27,7 @@ std::string shapeText(const std::vector<int64_t> &extents) {
   return fmt::format("[{}]", fmt::join(extents, ","));
 }
 
-Status checkInput(const Plan &plan, uint32_t index, const Array &array) {
+Status checkInput(const Plan &plan, uint32_t index, const Array &array, const SymbolValues &dims) {
   const PlanValue &value = plan.blocks.front().values[plan.blocks.front().inputs[index]];
   bool sameType = array.type == value.type || (value.type == DVT_BF16 && array.type == DVT_U16);
   if (!sameType)
@@ -42,13 +44,28 @@ Status checkInput(const Plan &plan, uint32_t index, const Array &array) {
   if (!fits)
     return badInput("input '{}' is given with shape {}, the model takes [{}]",
                     plan.inputNames[index], shapeText(array.extents), expected);
+  for (size_t i = 0; i < value.extents.size(); ++i)
+    if (auto wanted = value.extents[i].evaluate(dims); wanted && *wanted != array.extents[i])
+      return badInput(
+          "input '{}' is given with {} for the dimension '{}', for which --dim gives {}",
+          plan.inputNames[index], array.extents[i], value.extents[i].text(), *wanted);
   return Status::success();
+}
+
+std::string openDimensions(const Plan &plan) {
+  std::set<std::string> names;
+  for (const SymbolSource &source : plan.symbolSources)
+    names.insert(source.symbol);
+  if (names.empty())
+    return "the artifact was compiled with fixed dimensions; compile the model again for others";
+  return fmt::format("the open dimensions of the artifact are {}", fmt::join(names, ", "));
 }
 
 } // namespace
 
 void InputOptions::addTo(CLI::App &app) {
-  app.add_option("--input", input, "NAME=FILE.npy: one input (may be repeated)");
+  app.add_option("--input", input, "NAME=FILE.npy: one input (may be repeated)")
+      ->allow_extra_args(false);
   app.add_option("--inputs", inputs,
                  "FILE.npz with inputs by name; those not given are filled with seeded noise");
 }
@@ -56,11 +73,15 @@ void InputOptions::addTo(CLI::App &app) {
 void StageOptions::addTo(CLI::App &app) {
   app.add_option("--stop-after", stopAfter, "STAGE: end after import, graph, regions or plan");
   app.add_option("--dump", dumps,
-                 "STAGE: print what a stage gives on standard error (may be repeated)");
+                 "STAGE: print what a stage gives on standard error (may be repeated)")
+      ->allow_extra_args(false);
 }
 
 bool isArtifactFile(const std::string &path) {
   std::array<char, kArtifactMagic.size()> bytes{};
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) // opening a pipe would wait
+    return false;
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), bytes.size());
   return file.gcount() == static_cast<std::streamsize>(bytes.size()) && bytes == kArtifactMagic;
@@ -74,16 +95,37 @@ Expected<std::map<std::string, Array>> readInputs(const InputOptions &options) {
       return read.takeError();
     arrays = std::move(*read);
   }
+  std::set<std::string> named;
   for (const std::string &text : options.input) {
     size_t equals = text.rfind('=');
-    if (equals == std::string::npos || equals == 0)
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
       return badInput("--input '{}': expected NAME=FILE.npy", text);
+    std::string name = text.substr(0, equals);
+    if (!named.insert(name).second)
+      return badInput("--input gives '{}' twice", name);
     auto array = readNpy(text.substr(equals + 1));
     if (!array)
       return array.takeError();
-    arrays[text.substr(0, equals)] = std::move(*array);
+    arrays[name] = std::move(*array);
   }
   return arrays;
+}
+
+Status checkOutput(const std::string &output, const std::string &model) {
+  if (Status status = checkWritable(output); !status)
+    return status;
+  std::error_code ignored;
+  if (std::filesystem::equivalent(output, model, ignored))
+    return badInput("{}: would be overwritten, but it is the model itself; give another name",
+                    output);
+  return Status::success();
+}
+
+void giveInputs(CompileOptions &options, const std::map<std::string, Array> &given) {
+  for (const auto &[name, array] : given) {
+    options.inputExtents[name] = array.extents;
+    options.inputTypes[name] = array.type;
+  }
 }
 
 CompileOptions compileOptions(const Settings &session, const StageOptions &stages) {
@@ -117,9 +159,9 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   auto start = std::chrono::steady_clock::now();
   if (opened.isArtifact) {
     if (!stages.stopAfter.empty() || !stages.dumps.empty() || !common.force.empty() ||
-        common.prefer != "cost")
-      return badInput("{} is an artifact, whose plan is made; --stop-after, --dump, --force and "
-                      "--prefer need the model",
+        common.prefer != "cost" || !common.only.empty() || common.deterministic)
+      return badInput("{} is an artifact, whose plan is made; --stop-after, --dump, --force, "
+                      "--prefer, --only and --deterministic need the model",
                       path);
     modelOptions.findPlugins = [&](const std::vector<std::string> &names) {
       return opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, names));
@@ -138,8 +180,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   options.planner.progress = [&](size_t done, size_t total, const std::string &what) {
     progress.show(done, total, what);
   };
-  for (const auto &[name, array] : given)
-    options.inputExtents[name] = array.extents;
+  giveInputs(options, given);
   auto compilation = compileModel(path, options, opened.plugins);
   if (!compilation)
     return compilation.takeError();
@@ -175,6 +216,11 @@ Expected<std::unique_ptr<Session>> bindSession(const OpenedModel &opened,
     if (std::find(plan.inputNames.begin(), plan.inputNames.end(), name) == plan.inputNames.end())
       return badInput("there is no input '{}'; the inputs are {}", name,
                       fmt::join(plan.inputNames, ", "));
+  for (const auto &[name, value] : settings->dims)
+    if (opened.isArtifact &&
+        std::none_of(plan.symbolSources.begin(), plan.symbolSources.end(),
+                     [&, &wanted = name](const auto &source) { return source.symbol == wanted; }))
+      return badInput("--dim sets '{}' to {}, but {}", name, value, openDimensions(plan));
   auto session = Session::create(opened.model);
   if (!session)
     return session.takeError();
@@ -183,7 +229,7 @@ Expected<std::unique_ptr<Session>> bindSession(const OpenedModel &opened,
     auto array = given.find(plan.inputNames[i]);
     if (array == given.end())
       continue;
-    if (Status status = checkInput(plan, i, array->second); !status)
+    if (Status status = checkInput(plan, i, array->second, settings->dims); !status)
       return status.takeError();
     size_t bytes = std::max<size_t>(64, (array->second.bytes.size() + 63) / 64 * 64);
     std::shared_ptr<void> data(std::aligned_alloc(64, bytes), std::free);

@@ -43,6 +43,12 @@ bool isArtifactFile(const std::string &path);
 
 Expected<std::map<std::string, Array>> readInputs(const InputOptions &options);
 
+/// Before anything is computed: whether `output` can be written and is not the model.
+Status checkOutput(const std::string &output, const std::string &model);
+
+/// The shapes and types of `given` become those of the model's inputs.
+void giveInputs(CompileOptions &options, const std::map<std::string, Array> &given);
+
 CompileOptions compileOptions(const Settings &session, const StageOptions &stages);
 
 /// Compiles or loads. `given` fixes the extents of a model's inputs.

@@ -81,7 +81,8 @@ void addProblem(CLI::App &app, int &exitCode) {
                       "bytes that the rest of a model would read between two runs");
   command->add_flag("--no-timing", options->noTiming, "check only");
   options->common.addTo(*command);
-  command->add_option("--dim", options->common.dims, "NAME=N: value of a symbol (may be repeated)");
+  command->add_option("--dim", options->common.dims, "NAME=N: value of a symbol (may be repeated)")
+      ->allow_extra_args(false);
   command->callback([options, &exitCode] { exitCode = runProblem(*options); });
 }
 

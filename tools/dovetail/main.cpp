@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The command line: subcommands and their exit codes.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -16,11 +17,20 @@ int main(int argc, char **argv) {
   dovetail::cli::addModelCommands(app, exitCode);
   dovetail::cli::addProblem(app, exitCode);
   dovetail::cli::addDoctor(app, exitCode);
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (dovetail::Status status = dovetail::cli::checkArguments(app, arguments); !status)
+    return dovetail::cli::fail(status.error());
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    int code = app.exit(error);
-    return code == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) // --help and --version
+      return app.exit(error);
+    auto used = app.get_subcommands();
+    std::string reason = error.what();
+    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    return dovetail::cli::fail(
+        dovetail::badInput("{}; 'dovetail {}--help' tells what there is", reason,
+                           used.empty() ? "" : used.front()->get_name() + " "));
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "dovetail: error: out of memory\n");
     return 3;

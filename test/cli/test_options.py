@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options and commands that do not exist or make no sense, and places that cannot be written."""
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+
+import pytest
+
+import makers
+from conftest import ESTIMATE
+
+
+@pytest.fixture
+def tiny(dovetail) -> str:
+    return dovetail.write("tiny.onnx", makers.tiny())
+
+
+@pytest.fixture
+def free(dovetail) -> str:
+    return dovetail.write("free.onnx", makers.free())
+
+
+def test_commands(dovetail, tiny):
+    dovetail.refuses(2, says="subcommand is required")
+    dovetail.refuses(2, "frobnicate", tiny, says="no command 'frobnicate'; the commands are run, compile, bench")
+    dovetail.refuses(2, tiny, says="no command 'tiny.onnx'")
+    for command in "run", "compile", "bench", "explain":
+        dovetail.refuses(2, command, says=f"model is required.*dovetail {command} --help")
+        dovetail.refuses(2, command, tiny, "--frobnicate", says="not expected: --frobnicate")
+        dovetail.refuses(2, command, tiny, "second.onnx", says="not expected: second.onnx")
+    dovetail.refuses(2, "problem", says="text is required")
+    dovetail.refuses(2, "problem", "nonsense", says="problem")
+    dovetail.refuses(2, "doctor", "--frobnicate", says="not expected")
+    for arguments in ["--help"], ["run", "--help"], ["--version"]:
+        assert dovetail(*arguments).stderr == ""
+
+
+WRONG = {
+    "--threads": (["0", "-1", "abc", "100000", "2.5", "4x", ""], "from 1 to 1024|needs a value"),
+    "--budget": (["-1", "nan", "inf", "abc", "1s", "-0.001"], "--budget: '.*' is not a number of seconds"),
+    "--repeat": (["0", "-1", "many", "99999999999999999999"], "--repeat: '.*' is not a whole number from 1"),
+    "--prefer": (["nonsense", "Native"], "--prefer: '.*' is none of cost, library, native"),
+    "--select": (["nonsense"], "--select: 'nonsense' is none of measure, estimate, replay"),
+    "--stop-after": (["nonsense"], "no such stage; the stages are import, graph, regions, plan"),
+    "--dump": (["nonsense"], "no such stage; the stages are import, graph, regions, plan"),
+    "--dim": (["N", "=3", "N=", "N=abc", "N=-3", "N=2.5", "N=99999999999999999999", "N=9999999999999999"],
+              "--dim '.*': (expected NAME=N|'.*' is not a whole number)"),
+    "--force": (["positive", "=native:x", "positive=", "positive=native"],
+                "--force '.*': expected NODE=PROVIDER:ALGORITHM"),
+}
+
+
+@pytest.mark.parametrize("option, text, says", [(option, text, says) for option, (texts, says) in WRONG.items()
+                                                for text in texts])
+def test_wrong_value(dovetail, free, option, text, says):
+    dovetail.refuses(2, "run", free, f"{option}={text}", says=says)
+
+
+@pytest.mark.parametrize("option", ["--threads", "--only", "--prefer", "--output", "--cache", "--dim", "--force"])
+def test_value_left_out(dovetail, tiny, option):
+    for arguments in [option], [f"{option}="], [option, "--json"]:
+        dovetail.refuses(2, "run", tiny, *arguments, says=f"{option} needs a value")
+
+
+def test_one_value_each(dovetail, tiny):
+    """An option that may be repeated takes what follows it and not the model's name after that."""
+    dovetail("run", ESTIMATE, "--only", "native,reference", tiny)
+    dovetail("run", ESTIMATE, "--dump", "plan", tiny)
+
+
+def test_dimensions(dovetail, tiny, free):
+    dovetail.refuses(2, "run", free, ESTIMATE, "--dim=Q=3", says="no dimension 'Q' to set to 3; its open .* N, M")
+    dovetail.refuses(2, "run", tiny, ESTIMATE, "--dim=N=3", says="no dimension 'N' to set to 3; its open .* none")
+    dovetail.refuses(2, "run", free, ESTIMATE, "--dim=N=3", "--dim=N=4", says="'N' the two values 3 and 4")
+    dovetail.refuses(3, "run", free, ESTIMATE, "--dim=N=1000000000", "--dim=M=1000", says="memory|too large")
+    dovetail("run", free, ESTIMATE, "--dim=N=0", "--dim=M=3")
+    dovetail("run", free, ESTIMATE, "--dim=N=3", "--dim=N=3", "--dim=M=3")
+
+
+def test_providers(dovetail, tiny):
+    dovetail.refuses(3, "run", tiny, ESTIMATE, "--only=nonsense",
+                     says="--only=nonsense: there is no such provider; found: .*native.*doctor")
+    dovetail.refuses(3, "run", tiny, ESTIMATE, "--only=native,nonsense", says="--only=nonsense")
+    dovetail.refuses(2, "run", tiny, ESTIMATE, "--force=nothing=native:x", says="node 'nothing'.*explain")
+    for kernel in "native:nonsense", "nonsense:nonsense", ":":
+        dovetail.refuses(2, "run", tiny, ESTIMATE, f"--force=positive={kernel}",
+                         says=[f"positive={kernel}: no such kernel is on offer", "reference:reference:interpret"])
+    done = dovetail("explain", tiny, ESTIMATE, "--force=positive=reference:reference:interpret", "--json")
+    assert '"reference:reference:interpret"' in done.stdout
+
+
+def test_replay_of_nothing(dovetail, tiny):
+    dovetail("doctor", "--json")
+    done = dovetail.raw("run", tiny, "--select=replay", "--cache=other")
+    assert done.returncode == 3 and "the cache holds no measurement" in done.stderr
+
+
+def bad_places(dovetail):
+    """Paths that cannot be written, with what is said about them."""
+    dovetail.write("file", b"x")
+    (dovetail.folder / "folder").mkdir()
+    return {"no/such/out": (2, "there is no folder no/such/"), "file/out": (2, "there is no folder file/"),
+            "folder": (2, "it is a folder"), "folder/": (2, "no name of a file"), "/dev/full": (2, "not a regular file"),
+            "/dev/null": (2, "not a regular file"), "/proc/out": (2, "/proc/out: cannot"),
+            "tiny.onnx": (2, "it is the model itself")}
+
+
+def test_places_for_artifacts(dovetail, tiny):
+    for place, (code, says) in bad_places(dovetail).items():
+        dovetail.refuses(code, "compile", tiny, ESTIMATE, "-o", place, says=says)
+    dovetail.refuses(2, "compile", tiny, ESTIMATE, "-o", "x" * 300, says="x: cannot")
+
+
+def test_places_for_outputs(dovetail, tiny):
+    for place, (code, says) in bad_places(dovetail).items():
+        code = 3 if place.startswith("/proc") else code
+        dovetail.refuses(code, "run", tiny, ESTIMATE, "--output", place, says=says.replace("out: cannot", "out"))
+
+
+@pytest.mark.parametrize("arguments", [["compile", "-o", "out.dvt"], ["run", "--output", "out.npz"]], ids=["compile", "run"])
+def test_no_room(dovetail, tiny, arguments):
+    """As on a full disk: writing fails in the middle, and nothing is left."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+    command, *rest = arguments
+    before = dovetail.files()
+    done = subprocess.run([dovetail.binary, command, tiny, ESTIMATE, "--no-cache", *rest], cwd=dovetail.folder, text=True,
+                          capture_output=True, env=dovetail.environment, preexec_fn=limit, timeout=60, check=False)
+    assert done.returncode == 3, done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "File too large" in done.stderr
+    assert dovetail.files() == before
+
+
+def test_a_failed_compile_keeps_the_old_artifact(dovetail, tiny):
+    dovetail.write("out.dvt", b"what was there before")
+    dovetail.refuses(2, "compile", tiny, ESTIMATE, "--force=nothing=native:x", "-o", "out.dvt", says="nothing")
+    dovetail("compile", tiny, ESTIMATE, "-o", "out.dvt")
+    assert (dovetail.folder / "out.dvt").read_bytes().startswith(b"DOVETAIL")
+
+
+# ---- the plan cache ----------------------------------------------------------------------------
+
+def test_cache_cannot_be_there(dovetail, tiny):
+    dovetail.write("file", b"x")
+    (dovetail.folder / "cache/plans.sqlite").mkdir(parents=True)
+    for place in "file", "file/cache", "/proc/cache", "cache":
+        dovetail.refuses(3, "run", tiny, ESTIMATE, f"--cache={place}", says=[f"plan cache.* {place}", "--cache DIR",
+                                                                            "--no-cache"])
+    dovetail.refuses(3, "run", tiny, ESTIMATE, says="plan cache", DOVETAIL_CACHE="file")
+    dovetail("run", tiny, ESTIMATE, "--no-cache", DOVETAIL_CACHE="file")
+
+
+def warned(dovetail, *arguments) -> str:
+    done = dovetail(*arguments)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("dovetail: warning: "), done.stderr
+    return lines[0]
+
+
+MEASURE = ["--select=measure", "--budget=1"]
+
+
+@pytest.fixture(scope="session")
+def filled_cache(binary, tmp_path_factory) -> bytes:
+    from conftest import Command
+    command = Command(binary, tmp_path_factory.mktemp("filled"), tmp_path_factory.mktemp("unused"))
+    path = command.write("one.onnx", makers.unary())
+    command("run", path, *MEASURE, "--cache=cache")
+    for row in sqlite3.connect(command.folder / "cache/plans.sqlite").execute("PRAGMA wal_checkpoint(TRUNCATE)"):
+        assert row[0] == 0
+    return (command.folder / "cache/plans.sqlite").read_bytes()
+
+
+def test_corrupt_cache(dovetail, filled_cache):
+    """Set aside and begun anew."""
+    path = dovetail.write("one.onnx", makers.unary())
+    damaged = bytearray(filled_cache)
+    for at in range(0, 4096, 3):
+        damaged[at] ^= 0x5A
+    for content in b"no database " * 100, bytes(damaged), b"SQLite format 3\0" + bytes(4000):
+        dovetail.write("cache/plans.sqlite", content)
+        assert "was corrupt; it was set aside" in warned(dovetail, "run", path, *MEASURE, "--cache=cache")
+        assert dovetail("run", path, *MEASURE, "--cache=cache").stderr == ""
+        assert (dovetail.folder / "cache/plans.sqlite.corrupt").read_bytes() == content
+
+
+def test_altered_kernels_in_the_cache(dovetail, filled_cache):
+    """They would be run: what does not fit its digest is measured again."""
+    path = dovetail.write("one.onnx", makers.unary())
+    dovetail.write("cache/plans.sqlite", filled_cache)
+    compiled = dovetail("compile", path, *MEASURE, "--cache=cache", "-o", "a.dvt", "--json")
+    assert '"problems_from_cache": 1' in compiled.stdout
+    with sqlite3.connect(dovetail.folder / "cache/plans.sqlite") as database:
+        changed = database.execute("UPDATE kernels SET bytes = zeroblob(length(bytes))").rowcount
+        assert changed > 0
+    compiled = dovetail("compile", path, *MEASURE, "--cache=cache", "-o", "b.dvt", "--json")
+    assert '"problems_from_cache": 0' in compiled.stdout
+    dovetail("run", "b.dvt")
+
+
+def test_cache_of_a_newer_version(dovetail, filled_cache):
+    path = dovetail.write("one.onnx", makers.unary())
+    dovetail.write("cache/plans.sqlite", filled_cache)
+    with sqlite3.connect(dovetail.folder / "cache/plans.sqlite") as database:
+        database.execute("PRAGMA user_version = 99")
+    assert "written by a newer Dovetail" in warned(dovetail, "run", path, *MEASURE, "--cache=cache")
+    with sqlite3.connect(dovetail.folder / "cache/plans.sqlite") as database:
+        assert database.execute("SELECT count(*) FROM evaluations").fetchone()[0] > 0
+
+
+def test_cache_of_an_older_version(dovetail, filled_cache):
+    path = dovetail.write("one.onnx", makers.unary())
+    dovetail.write("cache/plans.sqlite", filled_cache)
+    with sqlite3.connect(dovetail.folder / "cache/plans.sqlite") as database:
+        database.execute("PRAGMA user_version = 1")
+        database.execute("ALTER TABLE evaluations DROP COLUMN trials")
+    assert dovetail("run", path, *MEASURE, "--cache=cache").stderr == ""
+
+
+def test_full_cache_is_said_once(dovetail, filled_cache):
+    """Writing to the cache fails, and the run succeeds."""
+    path = dovetail.write("two.onnx", makers.tiny())
+    dovetail.write("cache/plans.sqlite", filled_cache)
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+    done = subprocess.run([dovetail.binary, "run", path, *MEASURE, "--cache=cache"], cwd=dovetail.folder, text=True,
+                          capture_output=True, env=dovetail.environment, preexec_fn=limit, timeout=60, check=False)
+    assert done.returncode in (0, 3), done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "plan cache" in done.stderr
