@@ -101,9 +101,10 @@ def bad_places(dovetail):
     """Paths that cannot be written, with what is said about them."""
     dovetail.write("file", b"x")
     (dovetail.folder / "folder").mkdir()
+    os.mkfifo(dovetail.folder / "pipe")  # and no device: were it not refused, root would replace it
     return {"no/such/out": (2, "there is no folder no/such/"), "file/out": (2, "there is no folder file/"),
-            "folder": (2, "it is a folder"), "folder/": (2, "no name of a file"), "/dev/full": (2, "not a regular file"),
-            "/dev/null": (2, "not a regular file"), "/proc/out": (2, "/proc/out: cannot"),
+            "folder": (2, "it is a folder"), "folder/": (2, "no name of a file"), "pipe": (2, "not a regular file"),
+            "/proc/out": (2, "/proc/out: cannot"),
             "tiny.onnx": (2, "it is the model itself")}
 
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "support/File.h"
 #include "support/Hash.h"
@@ -69,6 +70,22 @@ TEST_F(FileTest, FailuresNameTheFile) {
   EXPECT_EQ((*MappedFile::open(path("empty")))->size(), 0u);
   ASSERT_TRUE(writeFile(path("long"), "12345"));
   EXPECT_FALSE(readFile(path("long"), 4));
+}
+
+TEST_F(FileTest, OnlyRegularFilesAreReplaced) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (std::string name :
+       {path("pipe"), folder.string(), path("no/such/file"), path("folder/"), std::string()}) {
+    Status status = checkWritable(name);
+    ASSERT_FALSE(status) << name;
+    EXPECT_EQ(status.error().kind, ErrorKind::BadInput);
+    EXPECT_FALSE(writeFile(name, "x")) << name;
+  }
+  EXPECT_TRUE(fs::is_fifo(path("pipe")));
+  ASSERT_TRUE(writeFile(path("c"), "old"));
+  EXPECT_TRUE(checkWritable(path("c")));
+  EXPECT_TRUE(checkWritable(path("d")));
+  EXPECT_EQ(count(), 2u);
 }
 
 TEST(Hash, StreamsAndKnownValue) {
