@@ -55,7 +55,7 @@ def test_no_regular_file(dovetail):
     for path, says in {".": "a folder", "none.onnx": "no such file", "pipe": "not a file", "loop": "no such file",
                        "file/model.onnx": "no such file", "/dev/null": "not a file"}.items():
         for command in "run", "compile", "bench", "explain":
-            dovetail.refuses(2, command, path, ESTIMATE, "-o=out.dvt" if command == "compile" else "--json",
+            dovetail.refuses(2, command, path, ESTIMATE, *(["-o", "out.dvt"] if command == "compile" else []),
                              says=[f"error: {path}", says])
 
 
