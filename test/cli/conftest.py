@@ -3,6 +3,8 @@
 import os
 import pathlib
 import re
+import resource
+import signal
 import subprocess
 
 import pytest
@@ -23,10 +25,15 @@ class Command:
         self.environment = {**os.environ, "DOVETAIL_CACHE": str(cache), "TMPDIR": str(self.temporary)}
         self.environment.pop("DOVETAIL_PLUGINS", None)
 
-    def raw(self, *arguments, **environment) -> subprocess.CompletedProcess:
+    def raw(self, *arguments, largest_file: int | None = None, **environment) -> subprocess.CompletedProcess:
+        """`largest_file`: writing more bytes to a file fails, as on a full disk."""
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+
         return subprocess.run([self.binary, *map(str, arguments)], cwd=self.folder, text=True, capture_output=True,
                               env={**self.environment, **environment}, stdin=subprocess.DEVNULL, timeout=60,
-                              check=False)
+                              check=False, preexec_fn=limit if largest_file is not None else None)
 
     def __call__(self, *arguments, **environment) -> subprocess.CompletedProcess:
         """Expects success."""

@@ -83,7 +83,7 @@ def test_plan_made_up(dovetail, reseal, tiny_artifact):
     dovetail.refuses(2, "run", path, says="resealed.dvt: .*compile the model again")
 
 
-def test_library_gone(dovetail, reseal, binary, shared_cache):
+def test_library_gone(dovetail, reseal):
     """Planned with a provider that is not here: another one takes over, and that is said."""
     dovetail.write("tiny.onnx", makers.tiny())
     dovetail("compile", "tiny.onnx", ESTIMATE, "--only=native,reference", "-o", "native.dvt")
@@ -100,8 +100,8 @@ def test_not_for_compile(dovetail, tiny_artifact):
 
 def test_plan_is_made(dovetail, tiny_artifact):
     path = dovetail.write("tiny.dvt", tiny_artifact)
-    for option in "--prefer=native", "--only=reference", "--force=sum=reference:x", "--dump=plan", "--stop-after=plan", \
-                  "--deterministic":
+    for option in ("--prefer=native", "--only=reference", "--force=sum=reference:x", "--dump=plan", "--stop-after=plan",
+                   "--deterministic"):
         dovetail.refuses(2, "run", path, option, says="is an artifact, whose plan is made.*need the model")
     dovetail.refuses(2, "run", path, "--dim", "N=3", says="fixed dimensions")
 

@@ -159,7 +159,7 @@ def test_compressed_archive(dovetail, tiny):
 
 
 def test_what_is_not_given_is_noise(dovetail, tiny):
-    """The same seeded noise each time, and in the range that is documented by nothing else than being reasonable."""
+    """The same seeded noise each time."""
     dovetail.write("none.npz", npz())
     first, second = result(dovetail, *tiny), result(dovetail, *tiny, "--inputs", "none.npz")
     np.testing.assert_array_equal(first, second)

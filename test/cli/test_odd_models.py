@@ -3,9 +3,8 @@
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper
 
-import makers
 from conftest import ESTIMATE
 from makers import FLOAT, constant, model, node, value
 
@@ -56,15 +55,10 @@ def initializer_inputs(ir: int = 3):
 
 def typed_constants():
     """Elements in the typed fields instead of raw bytes."""
-    whole = onnx_tensor("n", INT64, [3], [1, -2, 3])
-    real = onnx_tensor("f", FLOAT, [3], [0.5, -1.5, 2.5])
+    whole = helper.make_tensor("n", INT64, [3], [1, -2, 3])
+    real = helper.make_tensor("f", FLOAT, [3], [0.5, -1.5, 2.5])
     return model([node("Cast", "n", "c", to=FLOAT), node("Mul", "c f", "p"), node("Add", "x p", "y")],
                  [value("x", [3])], [value("y", [3])], [whole, real])
-
-
-def onnx_tensor(name, kind, dims, values):
-    from onnx import helper
-    return helper.make_tensor(name, kind, dims, values)
 
 
 X = {"x": floats(2, 3)}
@@ -130,7 +124,8 @@ CASES = {
     "int64 product": elementwise("Mul", numbers(3, 4) * 2**33 + 1, numbers(4, seed=2), out=INT64),
     "int64 quotient": elementwise("Div", numbers(3, 4), np.array([1, -2, 3, -4]), out=INT64),
     "int64 remainder": elementwise("Mod", numbers(3, 4), np.array([2, -3, 5, -4]), out=INT64),
-    "int64 matrix product": elementwise("MatMul", numbers(2, 3, kind=np.int32), numbers(3, 4, kind=np.int32), out=INT32),
+    "int64 matrix product": elementwise("MatMul", numbers(2, 3, kind=np.int32), numbers(3, 4, kind=np.int32),
+                                        out=INT32),
     "int32 wraps around": elementwise("Add", np.array([2**31 - 1], np.int32), np.array([1], np.int32), out=INT32),
     "int64 sums up": elementwise("ReduceSum", numbers(3, 4) * 2**40, out=INT64),
     "uint8 sum": elementwise("Add", numbers(9, kind=np.uint8), numbers(9, seed=2, kind=np.uint8), out=UINT8, opset=17),
@@ -145,7 +140,7 @@ CASES = {
     "double softmax": elementwise("Softmax", floats(3, 4).astype(np.float64), out=DOUBLE),
     "shape of": (model([node("Shape", "x", "s"), node("Size", "x", "n")], [value("x", [2, 3])],
                        [value("s", [2], INT64), value("n", [], INT64)]), X),
-    "30 ops in one kernel": (chain(30), {"t0": floats(2, 5)}),
+    "2000 ops that may fuse": (chain(2000), {"t0": floats(2, 5)}),
     "2000 ops in a row": (alternating(2000), {"t0": floats(3, 3)}),
     "300 consumers": (fan(300), {"x": floats(4)}),
 }

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options and commands that do not exist or make no sense, and places that cannot be written."""
 import os
-import resource
-import signal
 import sqlite3
-import subprocess
 
 import pytest
 
 import makers
-from conftest import ESTIMATE
+from conftest import ESTIMATE, Command
 
 
 @pytest.fixture
@@ -92,7 +89,6 @@ def test_providers(dovetail, tiny):
 
 
 def test_replay_of_nothing(dovetail, tiny):
-    dovetail("doctor", "--json")
     done = dovetail.raw("run", tiny, "--select=replay", "--cache=other")
     assert done.returncode == 3 and "the cache holds no measurement" in done.stderr
 
@@ -120,16 +116,13 @@ def test_places_for_outputs(dovetail, tiny):
         dovetail.refuses(code, "run", tiny, ESTIMATE, "--output", place, says=says.replace("out: cannot", "out"))
 
 
-@pytest.mark.parametrize("arguments", [["compile", "-o", "out.dvt"], ["run", "--output", "out.npz"]], ids=["compile", "run"])
+@pytest.mark.parametrize("arguments", [["compile", "-o", "out.dvt"], ["run", "--output", "out.npz"]],
+                         ids=["compile", "run"])
 def test_no_room(dovetail, tiny, arguments):
     """As on a full disk: writing fails in the middle, and nothing is left."""
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
     command, *rest = arguments
     before = dovetail.files()
-    done = subprocess.run([dovetail.binary, command, tiny, ESTIMATE, "--no-cache", *rest], cwd=dovetail.folder, text=True,
-                          capture_output=True, env=dovetail.environment, preexec_fn=limit, timeout=60, check=False)
+    done = dovetail.raw(command, tiny, ESTIMATE, "--no-cache", *rest, largest_file=100)
     assert done.returncode == 3, done.stderr
     assert len(done.stderr.splitlines()) == 1 and "File too large" in done.stderr
     assert dovetail.files() == before
@@ -166,7 +159,6 @@ MEASURE = ["--select=measure", "--budget=1"]
 
 @pytest.fixture(scope="session")
 def filled_cache(binary, tmp_path_factory) -> bytes:
-    from conftest import Command
     command = Command(binary, tmp_path_factory.mktemp("filled"), tmp_path_factory.mktemp("unused"))
     path = command.write("one.onnx", makers.unary())
     command("run", path, *MEASURE, "--cache=cache")
@@ -225,10 +217,6 @@ def test_full_cache_is_said_once(dovetail, filled_cache):
     """Writing to the cache fails, and the run succeeds."""
     path = dovetail.write("two.onnx", makers.tiny())
     dovetail.write("cache/plans.sqlite", filled_cache)
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
-    done = subprocess.run([dovetail.binary, "run", path, *MEASURE, "--cache=cache"], cwd=dovetail.folder, text=True,
-                          capture_output=True, env=dovetail.environment, preexec_fn=limit, timeout=60, check=False)
+    done = dovetail.raw("run", path, *MEASURE, "--cache=cache", largest_file=1)
     assert done.returncode in (0, 3), done.stderr
     assert len(done.stderr.splitlines()) == 1 and "plan cache" in done.stderr
