@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import makers
-from conftest import ESTIMATE
+from command import ESTIMATE
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import makers
-from conftest import ESTIMATE
+from command import ESTIMATE
 
 A = np.arange(8, dtype=np.float32).reshape(2, 4)
 B = np.zeros((2, 3), np.float32)

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import makers
-from conftest import ESTIMATE
+from command import ESTIMATE
 from makers import constant, model, node, unary, value
 
 ONES = np.ones(2, np.float32)

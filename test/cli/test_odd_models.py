@@ -5,7 +5,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from conftest import ESTIMATE
+from command import ESTIMATE
 from makers import FLOAT, constant, model, node, value
 
 BOOL, INT32, INT64, DOUBLE, UINT8 = (TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64, TensorProto.DOUBLE,

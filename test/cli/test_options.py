@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 import makers
-from conftest import ESTIMATE, Command
+from command import ESTIMATE, Command
 
 
 @pytest.fixture

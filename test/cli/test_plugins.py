@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import makers
-from conftest import ESTIMATE, ROOT
+from command import ESTIMATE, ROOT
 
 SOURCE = """
 #include <dovetail/provider.h>
