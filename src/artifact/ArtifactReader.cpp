@@ -159,6 +159,9 @@ Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file) {
     plan.reports = std::move(measured.reports);
     plan.timings = std::move(measured.timings);
     plan.planningSeconds = measured.planningSeconds;
+    plan.problemsTimed = measured.problemsTimed;
+    plan.problemsFromCache = measured.problemsFromCache;
+    plan.problemsEstimated = measured.problemsEstimated;
   }
   if (auto checked = checkPlan(plan); !checked)
     return damaged("its plan is not sound: " + checked.error().message);

@@ -154,6 +154,7 @@ struct Plan {
   std::vector<RegionReport> reports;
   std::vector<WholeModelTiming> timings;
   double planningSeconds = 0;
+  uint32_t problemsTimed = 0, problemsFromCache = 0, problemsEstimated = 0;
 
   bool isStatic() const { return symbolSources.empty(); }
 };

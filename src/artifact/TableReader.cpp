@@ -211,6 +211,9 @@ Status readMeasuredTable(const uint8_t *data, uint64_t bytes, Plan &plan) {
     return badInput("its table of measured figures is damaged");
   const table::Measured &m = *fb::GetRoot<table::Measured>(data);
   plan.planningSeconds = m.planning_seconds();
+  plan.problemsTimed = m.problems_timed();
+  plan.problemsFromCache = m.problems_from_cache();
+  plan.problemsEstimated = m.problems_estimated();
   Status status = each(m.reports(), [&](const table::Report &r) {
     RegionReport &to = plan.reports.emplace_back();
     to.ops = text(r.ops());

@@ -139,7 +139,8 @@ std::string TableWriter::measured(const Plan &plan) {
   auto timings = tables<table::Timing>(plan.timings, [&](const WholeModelTiming &t) {
     return table::CreateTiming(out, text(t.name), t.micros, t.low, t.high, t.chosen);
   });
-  out.Finish(table::CreateMeasured(out, reports, timings, plan.planningSeconds));
+  out.Finish(table::CreateMeasured(out, reports, timings, plan.planningSeconds, plan.problemsTimed,
+                                   plan.problemsFromCache, plan.problemsEstimated));
   return take();
 }
 

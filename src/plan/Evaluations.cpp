@@ -10,6 +10,30 @@
 #include <fmt/ranges.h>
 
 namespace dovetail::plan {
+namespace {
+
+void append(Evaluation &to, Evaluation from) {
+  std::move(from.trials.begin(), from.trials.end(), std::back_inserter(to.trials));
+  std::move(from.refusals.begin(), from.refusals.end(), std::back_inserter(to.refusals));
+}
+
+/// What one provider said.
+Evaluation partOf(const Evaluation &whole, const std::string &provider) {
+  Evaluation part;
+  for (const Trial &trial : whole.trials)
+    if (trial.candidate.provider == provider)
+      part.trials.push_back(trial);
+  for (const auto &refusal : whole.refusals)
+    if (refusal.first == provider)
+      part.refusals.push_back(refusal);
+  return part;
+}
+
+bool contains(const std::vector<std::string> &names, const std::string &name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+} // namespace
 
 Evaluations::Evaluations(Target target, std::map<std::string, std::string> providers,
                          PlanCache &cache, const PlannerOptions &options, uint64_t footprintBytes)
@@ -17,14 +41,56 @@ Evaluations::Evaluations(Target target, std::map<std::string, std::string> provi
       footprintBytes(footprintBytes), worker(options.worker, target),
       start(std::chrono::steady_clock::now()) {}
 
-bool Evaluations::budgetLeft() const {
+bool Evaluations::budgetLeft(double share) const {
   std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  return spent.count() < options.budgetSeconds && !(options.stop && options.stop());
+  return spent.count() < share * options.budgetSeconds && !(options.stop && options.stop());
 }
 
 const Evaluation *Evaluations::known(const std::string &text) const {
-  auto found = evaluations.find(text);
-  return found == evaluations.end() ? nullptr : &found->second;
+  auto found = entries.find(text);
+  return found == entries.end() ? nullptr : &found->second.evaluation;
+}
+
+bool Evaluations::lacksMeasuring(const std::string &text) const {
+  auto found = entries.find(text);
+  return found != entries.end() && !found->second.unmeasured.empty();
+}
+
+Evaluations::Counts Evaluations::counts() const {
+  Counts counts;
+  for (const auto &[text, entry] : entries) {
+    ++(!entry.unmeasured.empty() ? counts.estimated
+       : entry.timed             ? counts.timed
+                                 : counts.fromCache);
+    for (const Trial &trial : entry.evaluation.trials)
+      counts.failures += !trial.usable();
+  }
+  return counts;
+}
+
+/// Measured trials and those that were only built once chosen are kept apart.
+PlanCache::Key Evaluations::keyFor(const std::string &text, const std::string &provider,
+                                   const SymbolValues &representative, bool measured) const {
+  std::string values;
+  for (const auto &[symbol, value] : representative)
+    if (text.find(symbol) != std::string::npos)
+      values += fmt::format(" {}={}", symbol, value);
+  // Footprints of like size share measurements.
+  std::string mode =
+      measured ? fmt::format("measured under 2^{} bytes{}", std::bit_width(footprintBytes), values)
+               : "built once chosen" + values;
+  return {text, target.text(), provider, providers.at(provider), mode};
+}
+
+bool Evaluations::isKept(const std::string &provider) const {
+  return worker.asks(provider) && !contains(options.forget, provider);
+}
+
+void Evaluations::store(const std::string &text, const Evaluation &evaluation,
+                        const std::string &provider, const SymbolValues &representative,
+                        bool measured) {
+  if (isKept(provider))
+    cache.store(keyFor(text, provider, representative, measured), partOf(evaluation, provider));
 }
 
 Expected<const Evaluation *> Evaluations::of(const Problem &problem,
@@ -32,68 +98,71 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem,
   std::string text = problem.text();
   if (const Evaluation *evaluation = known(text))
     return evaluation;
+  Entry entry;
   EvaluationOptions request;
-  request.measure = options.select != Select::Estimate;
+  request.build = false;
+  request.representative = representative;
+  for (const auto &named : providers) {
+    const std::string &provider = named.first;
+    auto stored = options.select == Select::Estimate
+                      ? std::nullopt
+                      : cache.find(keyFor(text, provider, representative, true));
+    if (!stored) {
+      entry.unmeasured.push_back(provider);
+      stored = cache.find(keyFor(text, provider, representative, false));
+    }
+    if (stored)
+      append(entry.evaluation, std::move(*stored));
+    else
+      request.providers.push_back(provider);
+  }
+  if (!request.providers.empty()) {
+    if (options.select == Select::Replay)
+      return unavailable("replay: the cache holds no measurement of {} by {} for this target and "
+                         "these library versions: "
+                         "{}; run once with --select=measure",
+                         summary(problem), fmt::join(request.providers, ", "), text);
+    auto proposed = worker.evaluate(problem, request);
+    if (!proposed)
+      return proposed.takeError();
+    append(entry.evaluation, std::move(*proposed));
+  }
+  return &entries.emplace(std::move(text), std::move(entry)).first->second.evaluation;
+}
+
+Status Evaluations::measure(const Problem &problem, const SymbolValues &representative,
+                            double budgetMillis) {
+  std::string text = problem.text();
+  auto found = entries.find(text);
+  if (found == entries.end() || found->second.unmeasured.empty())
+    return Status::success();
+  Entry &entry = found->second;
+  EvaluationOptions request;
+  request.providers = entry.unmeasured;
   request.footprintBytes = footprintBytes;
   request.representative = representative;
-  std::string values;
-  for (const auto &[symbol, value] : representative)
-    if (text.find(symbol) != std::string::npos)
-      values += fmt::format(" {}={}", symbol, value);
-  auto keyFor = [&](const std::string &provider, const std::string &version) {
-    // Footprints of like size share measurements.
-    std::string mode = request.measure ? fmt::format("measured under 2^{} bytes{}",
-                                                     std::bit_width(footprintBytes), values)
-                                       : "checked" + values;
-    return PlanCache::Key{text, target.text(), provider, version, mode};
-  };
-  Evaluation all;
-  for (const auto &[provider, version] : providers) {
-    if (auto stored = cache.find(keyFor(provider, version))) {
-      std::move(stored->trials.begin(), stored->trials.end(), std::back_inserter(all.trials));
-      std::move(stored->refusals.begin(), stored->refusals.end(), std::back_inserter(all.refusals));
-    } else {
-      request.providers.push_back(provider);
-    }
-  }
-  if (request.providers.empty()) {
-    ++fromCache;
-  } else if (options.select == Select::Replay) {
-    return unavailable("replay: the cache holds no measurement of {} by {} for this target and "
-                       "these library versions: "
-                       "{}; run once with --select=measure",
-                       summary(problem), fmt::join(request.providers, ", "), text);
-  } else {
-    bool withinBudget = budgetLeft();
-    request.build = withinBudget && options.select != Select::Estimate;
-    auto fresh = worker.evaluate(problem, request);
-    if (!fresh)
-      return fresh.takeError();
-    for (const std::string &provider : request.providers) {
-      Evaluation part;
-      for (const Trial &trial : fresh->trials)
-        if (trial.candidate.provider == provider)
-          part.trials.push_back(trial);
-      for (const auto &refusal : fresh->refusals)
-        if (refusal.first == provider)
-          part.refusals.push_back(refusal);
-      bool kept = worker.asks(provider) && std::find(options.forget.begin(), options.forget.end(),
-                                                     provider) == options.forget.end();
-      if (request.build && kept)
-        cache.store(keyFor(provider, providers[provider]), part);
-    }
-    std::move(fresh->trials.begin(), fresh->trials.end(), std::back_inserter(all.trials));
-    std::move(fresh->refusals.begin(), fresh->refusals.end(), std::back_inserter(all.refusals));
-  }
-  for (const Trial &trial : all.trials)
-    failures += !trial.usable();
-  return &evaluations.emplace(std::move(text), std::move(all)).first->second;
+  request.budgetMillis = budgetMillis;
+  auto fresh = worker.evaluate(problem, request);
+  if (!fresh)
+    return fresh.takeError();
+  auto isFresh = [&](const std::string &provider) { return contains(entry.unmeasured, provider); };
+  std::erase_if(entry.evaluation.trials,
+                [&](const Trial &trial) { return isFresh(trial.candidate.provider); });
+  std::erase_if(entry.evaluation.refusals,
+                [&](const auto &refusal) { return isFresh(refusal.first); });
+  for (const std::string &provider : entry.unmeasured)
+    store(text, *fresh, provider, representative, true);
+  append(entry.evaluation, std::move(*fresh));
+  entry.unmeasured.clear();
+  entry.timed = true;
+  return Status::success();
 }
 
 Status Evaluations::build(const Problem &problem, const Trial &trial,
                           const SymbolValues &representative) {
-  auto found = evaluations.find(problem.text());
-  if (found == evaluations.end() || trial.built)
+  std::string text = problem.text();
+  auto found = entries.find(text);
+  if (found == entries.end() || trial.built)
     return Status::success();
   EvaluationOptions request;
   request.providers = {trial.candidate.provider};
@@ -103,22 +172,24 @@ Status Evaluations::build(const Problem &problem, const Trial &trial,
   auto fresh = worker.evaluate(problem, request);
   if (!fresh)
     return fresh.takeError();
-  for (Trial &known : found->second.trials) {
-    if (&known != &trial)
-      continue;
-    known.built = true;
-    known.outcome = TrialOutcome::BuildFailed;
-    known.detail = "not proposed again";
-    for (Trial &made : fresh->trials)
-      if (made.candidate.label() == known.candidate.label()) {
-        known.outcome = made.outcome;
-        known.detail = made.detail;
-        known.kernel = std::move(made.kernel);
-        known.maxError = made.maxError;
-        break;
-      }
-    failures += !known.usable();
-  }
+  std::vector<Trial> &trials = found->second.evaluation.trials;
+  auto known = std::find_if(trials.begin(), trials.end(),
+                            [&](const Trial &candidate) { return &candidate == &trial; });
+  if (known == trials.end())
+    return Status::success();
+  known->built = true;
+  known->outcome = TrialOutcome::BuildFailed;
+  known->detail = "not proposed again";
+  for (Trial &made : fresh->trials)
+    if (made.candidate.label() == known->candidate.label() ||
+        (made.candidate.algorithm.empty() && !made.usable())) {
+      known->outcome = made.outcome;
+      known->detail = made.detail;
+      known->kernel = std::move(made.kernel);
+      known->maxError = made.maxError;
+      break;
+    }
+  store(text, found->second.evaluation, known->candidate.provider, representative, false);
   return Status::success();
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trials of problems by their text: from the cache where every provider's are known, else from the
-// worker. Within a budget; beyond it, and where plans are made by estimates, candidates are only
-// proposed, and built once chosen.
+// Trials of problems by their text: from the cache where every provider's are known, else proposed
+// by the worker and, as far as the budget goes, measured. What lies beyond the budget, and all of
+// plans made by estimates, is built once chosen; what was built is remembered as well, so that
+// nothing is done twice.
 #pragma once
 
 #include <chrono>
@@ -19,25 +20,46 @@ public:
   Evaluations(Target target, std::map<std::string, std::string> providers, PlanCache &cache,
               const PlannerOptions &options, uint64_t footprintBytes);
 
-  /// Trials of the problem, evaluated now if need be. `representative` gives its symbols values for
-  /// timing.
+  /// Trials of the problem, from the cache or proposed only. `representative` gives its symbols
+  /// values for timing. The pointer stays valid.
   Expected<const Evaluation *> of(const Problem &problem, const SymbolValues &representative);
+  /// Builds, checks and times what providers propose, where that is not known yet; trials that were
+  /// only proposed are replaced.
+  Status measure(const Problem &problem, const SymbolValues &representative, double budgetMillis);
   /// Builds, and checks, a trial that was only proposed; what became of it stands in the trial
   /// afterwards.
   Status build(const Problem &problem, const Trial &trial, const SymbolValues &representative);
   const Evaluation *known(const std::string &text) const;
-  bool budgetLeft() const;
+  /// Whether something of a known problem was not measured yet.
+  bool lacksMeasuring(const std::string &text) const;
+  /// Whether less than this share of the budget is spent, and nobody said stop.
+  bool budgetLeft(double share = 1) const;
 
-  size_t fromCache = 0, failures = 0;
+  struct Counts {
+    size_t timed = 0, fromCache = 0, estimated = 0, failures = 0;
+  };
+  /// Of the problems seen so far.
+  Counts counts() const;
 
 private:
+  struct Entry {
+    Evaluation evaluation;
+    std::vector<std::string> unmeasured; ///< providers
+    bool timed = false;                  ///< in this run
+  };
+  PlanCache::Key keyFor(const std::string &text, const std::string &provider,
+                        const SymbolValues &representative, bool measured) const;
+  bool isKept(const std::string &provider) const;
+  void store(const std::string &text, const Evaluation &evaluation, const std::string &provider,
+             const SymbolValues &representative, bool measured);
+
   Target target;
   std::map<std::string, std::string> providers;
   PlanCache &cache;
   const PlannerOptions &options;
   uint64_t footprintBytes;
   Worker worker;
-  std::map<std::string, Evaluation> evaluations;
+  std::map<std::string, Entry> entries;
   std::chrono::steady_clock::time_point start;
 };
 

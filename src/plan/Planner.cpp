@@ -12,6 +12,7 @@
 #include "plan/Assembly.h"
 #include "plan/Cover.h"
 #include "plan/Evaluations.h"
+#include "plan/MeasuringOrder.h"
 #include "plan/StepTimes.h"
 
 namespace dovetail::plan {
@@ -105,7 +106,8 @@ struct Planner::State {
     auto count = elementCount(table.values[value].extents).evaluate(representative);
     return static_cast<double>(bytesOf(table.values[value].type, count.value_or(1)));
   }
-  bool measureConversions(const CoverSolution &solution);
+  void countProblems();
+  Expected<bool> learnOfChosen(const CoverSolution &solution);
   Expected<bool> buildChosen(const CoverSolution &solution);
   Error explainNoCover(Error error) const;
   Expected<Plan> choose(Prefer prefer);
@@ -167,55 +169,85 @@ Status Planner::State::evaluate() {
     problems.push_back(makeProblem(table, region));
   regionEvaluations.assign(regions.size(), nullptr);
   lateEvaluations.assign(regions.size(), nullptr);
-  std::set<std::string> distinct;
-  for (const RegionProblem &problem : problems)
-    distinct.insert(problem.problem.text());
   statistics.regions = regions.size();
-  statistics.problems = distinct.size();
-  // Single ops first: with them a plan exists, whatever happens to the budget.
-  std::vector<uint32_t> order(regions.size());
-  for (uint32_t i = 0; i < order.size(); ++i)
-    order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return regions[a].units.size() < regions[b].units.size();
-  });
-  std::set<std::string> done;
   auto lastReport = start;
-  for (uint32_t region : order) {
-    const Problem &problem = problems[region].problem;
-    std::string text = problem.text();
-    if (regions[region].units.size() > 1 && !evaluations.known(text) && !evaluations.budgetLeft()) {
-      statistics.complete = false;
-      continue;
-    }
+  auto report = [&](size_t done, size_t total, const Problem &problem) {
     auto now = std::chrono::steady_clock::now();
-    if (options.progress && now - lastReport > std::chrono::milliseconds(100)) {
-      lastReport = now;
-      options.progress(done.size(), distinct.size(), summary(problem));
+    if (!options.progress || now - lastReport < std::chrono::milliseconds(100))
+      return;
+    lastReport = now;
+    options.progress(done, total, summary(problem));
+  };
+  // Everything is proposed first: with that a plan exists, and it is known what is at stake where.
+  struct Job {
+    Problem problem;
+    SymbolValues representative;
+  };
+  std::vector<Job> jobs;
+  std::vector<ProblemShare> shares;
+  std::map<std::string, size_t> jobOf;
+  auto propose = [&](const Problem &problem, const SymbolValues &values,
+                     bool single) -> Expected<const Evaluation *> {
+    auto evaluation = evaluations.of(problem, values);
+    if (!evaluation)
+      return evaluation;
+    auto [job, isNew] = jobOf.try_emplace(problem.text(), jobs.size());
+    if (!isNew) {
+      ++shares[job->second].occurrences;
+      return evaluation;
     }
-    auto evaluation = evaluations.of(problem, representative);
+    double micros = -1;
+    for (const Trial &trial : (*evaluation)->trials)
+      if (trial.usable())
+        if (double cost = plan::costOf(trial, problem, target, values); micros < 0 || cost < micros)
+          micros = cost;
+    jobs.push_back({problem, values});
+    shares.push_back({std::max(micros, 0.0), 1, single});
+    statistics.candidates += (*evaluation)->trials.size();
+    return evaluation;
+  };
+  for (uint32_t region = 0; region < regions.size(); ++region) {
+    const Problem &problem = problems[region].problem;
+    bool single = regions[region].units.size() == 1;
+    report(region, regions.size(), problem);
+    auto evaluation = propose(problem, representative, single);
     if (!evaluation)
       return evaluation.takeError();
     regionEvaluations[region] = *evaluation;
-    if (done.insert(text).second)
-      statistics.candidates += (*evaluation)->trials.size();
-    if (problem.hasSymbols()) {
-      Problem specialised = problem.specialize(representative);
-      if (!specialised.hasSymbols()) {
-        auto late = evaluations.of(specialised, {});
-        if (!late)
-          return late.takeError();
-        lateEvaluations[region] = *late;
-      }
+    if (Problem specialised = problem.specialize(representative);
+        problem.hasSymbols() && !specialised.hasSymbols()) {
+      auto late = propose(specialised, {}, single);
+      if (!late)
+        return late.takeError();
+      lateEvaluations[region] = *late;
     }
   }
-  options.log(LogLevel::Debug, "{} regions, {} problems, {} from the cache, {:.1f} s",
-              regions.size(), distinct.size(), evaluations.fromCache,
-              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  statistics.fromCache = evaluations.fromCache;
-  statistics.failures = evaluations.failures;
+  if (options.select == Select::Measure) {
+    // A part of the budget is kept for what the chosen plan turns out to need.
+    constexpr double kShareForAll = 0.85;
+    std::vector<MeasuringTurn> turns = measuringOrder(shares);
+    for (size_t i = 0; i < turns.size(); ++i) {
+      const Job &job = jobs[turns[i].problem];
+      if (!evaluations.lacksMeasuring(job.problem.text()))
+        continue;
+      if (!evaluations.budgetLeft(kShareForAll)) {
+        statistics.complete = false;
+        break;
+      }
+      report(i, turns.size(), job.problem);
+      if (Status status =
+              evaluations.measure(job.problem, job.representative, turns[i].budgetMillis);
+          !status)
+        return status;
+    }
+  }
   statistics.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  countProblems();
+  options.log(LogLevel::Debug,
+              "{} regions; {} problems timed, {} from the cache, {} by estimates; {:.1f} s",
+              regions.size(), statistics.timed, statistics.fromCache, statistics.estimated,
+              statistics.seconds);
   return checkForcedKernels();
 }
 
@@ -249,6 +281,15 @@ Status Planner::State::checkForcedKernels() const {
                          forced.algorithm, failure);
   }
   return Status::success();
+}
+
+void Planner::State::countProblems() {
+  Evaluations::Counts counts = evaluations.counts();
+  statistics.timed = counts.timed;
+  statistics.fromCache = counts.fromCache;
+  statistics.estimated = counts.estimated;
+  statistics.failures = counts.failures;
+  statistics.problems = counts.timed + counts.fromCache + counts.estimated;
 }
 
 bool Planner::State::allowed(const Trial &trial) const {
@@ -447,17 +488,38 @@ void Planner::State::addConversions(bool measuredOnly) {
       }
 }
 
-/// Evaluates the conversions that a solution uses and nobody has measured yet; true when there were
-/// any.
-bool Planner::State::measureConversions(const CoverSolution &solution) {
+/// Looks up the conversions that a solution uses, and measures, while there is budget, what it uses
+/// and nobody measured yet; true when anything is known now that was not.
+Expected<bool> Planner::State::learnOfChosen(const CoverSolution &solution) {
+  constexpr double kMillis = 30;
   bool any = false;
-  for (uint32_t index : solution.conversions) {
-    const Problem &problem = conversionMeanings[index].problem;
-    if (evaluations.known(problem.text()))
-      continue;
+  auto learn = [&](const Problem &problem, const SymbolValues &values) -> Status {
+    std::string text = problem.text();
+    if (!evaluations.known(text)) {
+      any = true;
+      if (auto evaluation = evaluations.of(problem, values); !evaluation)
+        return evaluation.takeError();
+    }
+    if (options.select != Select::Measure || !evaluations.lacksMeasuring(text) ||
+        !evaluations.budgetLeft())
+      return Status::success();
     any = true;
-    if (auto evaluation = evaluations.of(problem, representative); !evaluation)
-      return false;
+    return evaluations.measure(problem, values, kMillis);
+  };
+  for (uint32_t index : solution.conversions)
+    if (Status status = learn(conversionMeanings[index].problem, representative); !status)
+      return status.takeError();
+  for (uint32_t index : solution.options) {
+    const OptionMeaning &meaning = optionMeanings[index];
+    bool late = meaning.kind == OptionMeaning::Kind::LateBound;
+    if (meaning.kind != OptionMeaning::Kind::Kernel && !late)
+      continue;
+    const Problem &problem = problems[meaning.region].problem;
+    if (Status status = learn(problem, representative); !status)
+      return status.takeError();
+    if (late)
+      if (Status status = learn(problem.specialize(representative), {}); !status)
+        return status.takeError();
   }
   return any;
 }
@@ -523,9 +585,9 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
             nativeCovers[op] = nativeCovers[op] || trial.candidate.provider == "native";
           }
   CoverSolution solution;
-  // Conversions are estimated until some answer wants them; then they are measured and the answer
-  // is sought again.
-  constexpr int kMostRounds = 8;
+  // Conversions are estimated until some answer wants them, and so is what the budget did not
+  // reach; then they are measured, or at least built, and the answer is sought again.
+  constexpr int kMostRounds = 12;
   for (int round = 0; round <= kMostRounds; ++round) {
     cover = {};
     optionMeanings.clear();
@@ -553,11 +615,17 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
                 solved->bound,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
     solution = std::move(*solved);
-    bool measured = measureConversions(solution);
+    if (round < kMostRounds) {
+      auto learned = learnOfChosen(solution);
+      if (!learned)
+        return learned.takeError();
+      if (*learned)
+        continue;
+    }
     auto lost = buildChosen(solution);
     if (!lost)
       return lost.takeError();
-    if (!measured && !*lost)
+    if (!*lost)
       break;
   }
   ChosenCover chosen{&table,    &regions,        &problems,           &regionEvaluations,
@@ -565,6 +633,10 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
                      &solution, providers};
   auto plan = assemblePlan(chosen, target);
   if (plan) {
+    countProblems();
+    plan->problemsTimed = static_cast<uint32_t>(statistics.timed);
+    plan->problemsFromCache = static_cast<uint32_t>(statistics.fromCache);
+    plan->problemsEstimated = static_cast<uint32_t>(statistics.estimated);
     plan->planningSeconds = statistics.seconds;
     plan->selection = options.select == Select::Measure    ? "measure"
                       : options.select == Select::Estimate ? "estimate"

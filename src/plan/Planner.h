@@ -57,7 +57,10 @@ public:
   void observe(const Plan &plan, const std::vector<double> &stepMicros);
 
   struct Statistics {
-    size_t regions = 0, problems = 0, fromCache = 0, candidates = 0, failures = 0;
+    size_t regions = 0, candidates = 0, failures = 0;
+    /// Problems, those of layout conversions included: timed in this run, timed before, or known by
+    /// estimates only.
+    size_t problems = 0, timed = 0, fromCache = 0, estimated = 0;
     double seconds = 0;
     bool complete = true; ///< false: the budget ran out
   };

@@ -96,6 +96,9 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
           {"selection", plan.selection},
           {"providers", plan.providers},
           {"arena_bytes", plan.blocks.front().arenaBytes},
+          {"problems_timed", plan.problemsTimed},
+          {"problems_from_cache", plan.problemsFromCache},
+          {"problems_estimated", plan.problemsEstimated},
           {"steps", std::move(steps)},
           {"whole_model", std::move(timings)}};
 }
@@ -103,6 +106,9 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
 void printExplanation(const Plan &plan, const std::vector<StepState> &states, bool everything) {
   std::printf("%s on %s, chosen by %s\n", plan.model.c_str(), plan.target.text().c_str(),
               plan.selection.c_str());
+  if (plan.problemsTimed + plan.problemsFromCache + plan.problemsEstimated > 0)
+    std::printf("  problems: %u timed, %u from the cache, %u by estimates\n", plan.problemsTimed,
+                plan.problemsFromCache, plan.problemsEstimated);
   for (const auto &[provider, version] : plan.providers)
     std::printf("  provider %-10s %s\n", provider.c_str(), version.c_str());
   for (const auto &[who, share] : shares(plan))

@@ -234,7 +234,9 @@ int runCompile(const ModelOptionsCli &options) {
                           {"seconds", seconds},
                           {"regions", statistics.regions},
                           {"problems", statistics.problems},
+                          {"problems_timed", statistics.timed},
                           {"problems_from_cache", statistics.fromCache},
+                          {"problems_estimated", statistics.estimated},
                           {"candidates", statistics.candidates},
                           {"failed_candidates", statistics.failures},
                           {"complete", statistics.complete},
@@ -242,10 +244,11 @@ int runCompile(const ModelOptionsCli &options) {
     std::printf("%s\n", report.dump(2).c_str());
     return 0;
   }
-  std::printf(
-      "%s: %zu steps; %zu problems (%zu from the cache), %zu candidates, %zu failed; %.1f s\n",
-      output.c_str(), compilation->plan.blocks.front().steps.size(), statistics.problems,
-      statistics.fromCache, statistics.candidates, statistics.failures, seconds);
+  std::printf("%s: %zu steps; %zu problems (%zu timed, %zu from the cache, %zu by estimates), "
+              "%zu candidates, %zu failed; %.1f s\n",
+              output.c_str(), compilation->plan.blocks.front().steps.size(), statistics.problems,
+              statistics.timed, statistics.fromCache, statistics.estimated, statistics.candidates,
+              statistics.failures, seconds);
   return 0;
 }
 

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The planner with a provider of plain loops, broken ones beside it, and the real worker: plans
+// come out whatever happens, nothing is measured twice, and the plan says why.
+#include <algorithm>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "TableSketch.h"
+#include "plan/MeasuringOrder.h"
+#include "plan/Planner.h"
+
+namespace dovetail::plan {
+namespace {
+
+class PlannerTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    folder = std::filesystem::temp_directory_path() /
+             fmt::format("dovetail-planner-test-{}", ::getpid());
+    options.worker.executable = DOVETAIL_WORKER;
+    options.worker.plugins = {DOVETAIL_BINARY_DIR "/lib/dovetail",
+                              DOVETAIL_BINARY_DIR "/test/planner_plugins"};
+    options.worker.timeout = std::chrono::seconds(5);
+    options.only = {"toy", "reference"};
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  Expected<Plan> plan(TableSketch &sketch, bool cached = true) {
+    linkUsers(sketch.table);
+    std::map<std::string, std::string> providers;
+    for (const std::string &name : options.only)
+      providers[name] = "1.0";
+    options.worker.only = options.only;
+    auto cache = PlanCache::open(cached ? folder.string() : "", {});
+    if (!cache)
+      return cache.takeError();
+    Planner planner(sketch.table, Target::host(1), providers, **cache, options);
+    if (Status status = planner.evaluate(); !status)
+      return status.takeError();
+    auto plan = planner.choose(Prefer::Cost);
+    statistics = planner.statistics();
+    return plan;
+  }
+
+  /// relu feeds two chains of mat_mul and add; the results are added.
+  static TableSketch twoBranches() {
+    TableSketch sketch;
+    uint32_t x = sketch.input({8, 8});
+    uint32_t a = sketch.input({8, 8}), b = sketch.input({8, 8});
+    uint32_t r = sketch.op("relu", OpRole::Pointwise, {x}, {8, 8}, 14);
+    uint32_t p = sketch.op("mat_mul", OpRole::Contraction, {r, a}, {8, 8}, 13);
+    uint32_t q = sketch.op("mat_mul", OpRole::Contraction, {r, b}, {8, 8}, 13);
+    sketch.output(sketch.op("add", OpRole::Pointwise, {p, q}, {8, 8}, 14));
+    return sketch;
+  }
+
+  std::filesystem::path folder;
+  PlannerOptions options;
+  Planner::Statistics statistics;
+};
+
+std::vector<std::string> kernelsOf(const Plan &plan) {
+  std::vector<std::string> kernels;
+  for (const PlanStep &step : plan.blocks.front().steps)
+    kernels.push_back(step.choice.candidate.provider + " " + step.label);
+  return kernels;
+}
+
+TEST_F(PlannerTest, brokenProvidersCostTheirCandidatesAndAreExplained) {
+  TableSketch sketch;
+  sketch.output(sketch.op("relu", OpRole::Pointwise, {sketch.input({4, 8})}, {4, 8}, 14));
+  options.only = {"toy",      "reference", "crash_propose", "crash_compile", "crash_run",
+                  "hang_run", "fail_run",  "wrong_result",  "out_of_bounds"};
+  auto made = plan(sketch);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(kernelsOf(*made), std::vector<std::string>{"toy relu_0"});
+  ASSERT_EQ(made->reports.size(), 1u);
+  auto reasonOf = [&](const std::string &provider) -> std::string {
+    for (const Alternative &alternative : made->reports[0].alternatives)
+      if (alternative.label == provider || alternative.label.starts_with(provider + ":"))
+        return alternative.outcome;
+    return "not mentioned";
+  };
+  for (auto [provider, reason] :
+       {std::pair{"toy", "chosen"}, std::pair{"crash_propose", "crashed"},
+        std::pair{"crash_compile", "crashed"}, std::pair{"crash_run", "crashed"},
+        std::pair{"hang_run", "timeout"}, std::pair{"fail_run", "run failed"},
+        std::pair{"wrong_result", "wrong result"}, std::pair{"out_of_bounds", "out of bounds"}})
+    EXPECT_NE(reasonOf(provider).find(reason), std::string::npos)
+        << provider << ": " << reasonOf(provider);
+  EXPECT_EQ(statistics.failures, 7u);
+}
+
+TEST_F(PlannerTest, secondRunMeasuresNothing) {
+  TableSketch sketch = twoBranches();
+  auto first = plan(sketch);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_GT(statistics.timed, 0u);
+  EXPECT_EQ(statistics.fromCache, 0u);
+  EXPECT_EQ(statistics.estimated, 0u);
+  EXPECT_TRUE(statistics.complete);
+  EXPECT_EQ(first->problemsTimed, statistics.timed);
+  auto second = plan(sketch);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(statistics.timed, 0u);
+  EXPECT_EQ(statistics.estimated, 0u);
+  EXPECT_GT(statistics.fromCache, 0u);
+  EXPECT_EQ(kernelsOf(*first), kernelsOf(*second));
+  options.select = Select::Replay;
+  auto third = plan(sketch);
+  ASSERT_TRUE(third) << third.error().message;
+  EXPECT_EQ(kernelsOf(*first), kernelsOf(*third));
+}
+
+TEST_F(PlannerTest, withoutBudgetTheChosenIsBuiltCheckedAndRemembered) {
+  TableSketch sketch = twoBranches();
+  options.budgetSeconds = 0;
+  auto first = plan(sketch);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(statistics.timed, 0u);
+  EXPECT_FALSE(statistics.complete);
+  EXPECT_EQ(statistics.estimated, statistics.problems);
+  EXPECT_EQ(first->problemsEstimated, statistics.estimated);
+  // The toy's kernels have bytes, which only building gives.
+  for (const PlanStep &step : first->blocks.front().steps)
+    EXPECT_GE(step.choice.kernel, 0) << step.label;
+  auto again = plan(sketch);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(kernelsOf(*first), kernelsOf(*again));
+  // With a budget the missing is measured, and then nothing any more.
+  options.budgetSeconds = 120;
+  ASSERT_TRUE(plan(sketch));
+  EXPECT_GT(statistics.timed, 0u);
+  EXPECT_EQ(statistics.estimated, 0u);
+  ASSERT_TRUE(plan(sketch));
+  EXPECT_EQ(statistics.timed, 0u);
+  EXPECT_EQ(statistics.estimated, 0u);
+}
+
+TEST_F(PlannerTest, aChosenKernelThatFailsIsReplaced) {
+  TableSketch sketch;
+  sketch.output(sketch.op("relu", OpRole::Pointwise, {sketch.input({4, 8})}, {4, 8}, 14));
+  options.only = {"wrong_result", "reference"};
+  options.select = Select::Estimate;
+  auto made = plan(sketch);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(kernelsOf(*made), std::vector<std::string>{"reference relu_0"});
+}
+
+TEST_F(PlannerTest, samePlanFromAColdAndAWarmCacheByEstimates) {
+  TableSketch sketch = twoBranches();
+  options.select = Select::Estimate;
+  auto cold = plan(sketch), warm = plan(sketch), without = plan(sketch, false);
+  ASSERT_TRUE(cold && warm && without);
+  EXPECT_EQ(kernelsOf(*cold), kernelsOf(*warm));
+  EXPECT_EQ(kernelsOf(*cold), kernelsOf(*without));
+}
+
+TEST(MeasuringOrder, goesByWhatIsAtStake) {
+  auto turns = measuringOrder({{3, 1, true},     // little
+                               {50, 20, true},   // most of the model
+                               {500, 20, false}, // fused: after all single ops
+                               {10, 1, false},
+                               {4, 10, true}});
+  std::vector<size_t> order;
+  for (const MeasuringTurn &turn : turns)
+    order.push_back(turn.problem);
+  EXPECT_EQ(order, (std::vector<size_t>{1, 4, 0, 2, 3}));
+  EXPECT_EQ(turns[0].budgetMillis, 400);
+  EXPECT_LT(turns[2].budgetMillis, 20);
+  EXPECT_GE(turns[2].budgetMillis, 10);
+}
+
+} // namespace
+} // namespace dovetail::plan
