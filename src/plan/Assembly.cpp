@@ -8,6 +8,7 @@
 #include <set>
 
 #include "artifact/BlockMemory.h"
+#include "plan/OtherCovers.h"
 
 namespace dovetail::plan {
 namespace {
@@ -195,6 +196,9 @@ void Assembler::report(PlanStep &step, uint32_t region, const OptionMeaning &mea
       if (conversion.value == need.value && conversion.to == need.layout)
         result.conversionMicros += conversion.cost;
     }
+  if (meaning.kind == OptionMeaning::Kind::Kernel)
+    result.alternatives =
+        otherCovers(chosen, static_cast<uint32_t>(&meaning - chosen.options->data()));
   if (const Evaluation *evaluation = (*chosen.evaluations)[region])
     reportTrials(result, *evaluation, meaning.trial, problem);
   step.report = static_cast<uint32_t>(plan.reports.size());

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace dovetail::plan {
 namespace {
@@ -76,8 +77,8 @@ private:
   }
 
   /// No path leaves the set and comes back. Ops are in topological order, so only the span between
-  /// the first and the last op of the set matters.
-  bool isConvex(const std::set<uint32_t> &ops) const {
+  /// the first and the last op of the set matters. Nothing leaves by ops that are recomputed.
+  bool isConvex(const std::set<uint32_t> &ops, const std::set<uint32_t> &recomputed) const {
     uint32_t first = *ops.begin(), last = *ops.rbegin();
     std::set<uint32_t> outsideAfter; // ops outside that depend on the set
     for (uint32_t op = first; op <= last; ++op) {
@@ -90,7 +91,7 @@ private:
           if (inside)
             return false;
           outsideAfter.insert(op);
-        } else if (!inside && ops.count(producer)) {
+        } else if (!inside && ops.count(producer) && !recomputed.count(producer)) {
           outsideAfter.insert(op);
         }
       }
@@ -107,10 +108,11 @@ private:
   struct Set {
     std::set<Unit> units;
     std::set<uint32_t> ops;
+    std::set<uint32_t> recomputed; ///< of ops: what others need of them they get elsewhere
     unsigned pointwise = 0;
   };
 
-  bool add(Set &set, Unit unit) const {
+  bool add(Set &set, Unit unit, bool recompute = false) const {
     UnitInfo unitInfo = info(unit);
     if (set.units.count(unit))
       return false;
@@ -120,8 +122,10 @@ private:
     Set grown = set;
     grown.units.insert(unit);
     grown.ops.insert(unitInfo.ops.begin(), unitInfo.ops.end());
+    if (recompute)
+      grown.recomputed.insert(unitInfo.ops.begin(), unitInfo.ops.end());
     grown.pointwise += unitInfo.role == OpRole::Pointwise;
-    if (grown.pointwise > limits.maxPointwise || !isConvex(grown.ops))
+    if (grown.pointwise > limits.maxPointwise || !isConvex(grown.ops, grown.recomputed))
       return false;
     if (close(grown).inputs.size() > limits.maxInputs)
       return false;
@@ -129,8 +133,8 @@ private:
     return true;
   }
 
-  /// Inputs, outputs and order of a set. Outputs are what others need; values that only recomputed
-  /// copies need elsewhere are outputs as well, the choice decides whether they are used.
+  /// Inputs, outputs and order of a set. Outputs are what others need, but for what is recomputed:
+  /// another region gives that, if somebody needs it at all.
   Region close(const Set &set) const {
     Region region;
     region.ops.assign(set.ops.begin(), set.ops.end());
@@ -151,7 +155,7 @@ private:
         if (value != kNoValue && !table.values[value].absent && !produced.count(value))
           addOnce(region.inputs, value);
       for (uint32_t value : *info(unit).outputs) {
-        if (value == kNoValue)
+        if (value == kNoValue || set.recomputed.count(info(unit).ops.front()))
           continue;
         bool needed = isOutput[value] || table.values[value].users.empty();
         for (uint32_t user : table.values[value].users)
@@ -166,16 +170,17 @@ private:
   void emit(const Set &set) {
     std::vector<uint32_t> ops(set.ops.begin(), set.ops.end());
     std::vector<Unit> units(set.units.begin(), set.units.end());
-    if (!seen.insert({ops, units}).second)
-      return;
     Region region = close(set);
+    if (!seen.insert({ops, units, region.outputs}).second)
+      return;
     if (!region.outputs.empty())
       regions.push_back(std::move(region));
   }
 
-  /// Adds producers of the set's inputs that are cheap to run inside: pointwise ops used by nobody
-  /// else, and transposes that feed a matrix product. Returns whether anything was added.
-  bool growBackwardOnce(Set &set) const {
+  /// Adds producers of the set's inputs that are cheap to run inside: pointwise ops, and transposes
+  /// that feed a matrix product. What others use, too, is added only with `recompute`, pointwise
+  /// ops only, and is computed again. Returns whether anything was added.
+  bool growBackwardOnce(Set &set, bool recompute) const {
     Region region = close(set);
     for (uint32_t value : region.inputs) {
       if (table.values[value].producer < 0 || table.values[value].constant ||
@@ -183,14 +188,16 @@ private:
         continue;
       Unit producer = unitOf(static_cast<uint32_t>(table.values[value].producer));
       UnitInfo producerInfo = info(producer);
-      if (producerInfo.outputs->size() != 1 || isOutput[value])
+      if (producerInfo.outputs->size() != 1)
         continue;
-      bool onlyHere = true;
+      bool onlyHere = !isOutput[value];
       for (uint32_t user : table.values[value].users)
         onlyHere &= set.ops.count(user) != 0;
       bool cheap = producerInfo.role == OpRole::Pointwise;
       bool moves = producerInfo.role == OpRole::Movement && *producerInfo.name == "transpose";
-      if (onlyHere && (cheap || moves) && add(set, producer))
+      bool again = recompute && cheap && !onlyHere &&
+                   set.recomputed.size() + producerInfo.ops.size() <= limits.maxRecomputed;
+      if (((onlyHere && (cheap || moves)) || again) && add(set, producer, again))
         return true;
     }
     return false;
@@ -234,12 +241,15 @@ private:
       }
     }
     if (role == OpRole::Contraction || role == OpRole::Pointwise || role == OpRole::Reduction) {
-      // Producers join the anchor alone and the longest forward group.
+      // Producers join the anchor alone and the longest forward group: those that nobody else uses,
+      // and, as an offer of its own, those that would be computed again.
       for (const Set &stage : {stages.front(), stages.back()}) {
-        Set grown = stage;
-        unsigned steps = 0;
-        while (steps++ < limits.maxRegionsPerAnchor && growBackwardOnce(grown))
-          emit(grown);
+        for (bool recompute : {false, true}) {
+          Set grown = stage;
+          unsigned steps = 0;
+          while (steps++ < limits.maxRegionsPerAnchor && growBackwardOnce(grown, recompute))
+            emit(grown);
+        }
         if (stages.size() == 1)
           break;
       }
@@ -251,7 +261,7 @@ private:
   std::vector<int32_t> compositeOf;
   std::vector<bool> isOutput;
   std::vector<Region> regions;
-  std::set<std::pair<std::vector<uint32_t>, std::vector<Unit>>> seen;
+  std::set<std::tuple<std::vector<uint32_t>, std::vector<Unit>, std::vector<uint32_t>>> seen;
 };
 
 } // namespace

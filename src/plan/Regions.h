@@ -31,6 +31,7 @@ struct Region {
 struct RegionLimits {
   unsigned maxPointwise = 12; ///< pointwise units in one region
   unsigned maxInputs = 12;
+  unsigned maxRecomputed = 2; ///< ops in one region whose results others get elsewhere
   unsigned maxRegionsPerAnchor = 10;
 };
 

@@ -159,6 +159,50 @@ TEST_F(PlannerTest, samePlanFromAColdAndAWarmCacheByEstimates) {
   EXPECT_EQ(kernelsOf(*cold), kernelsOf(*without));
 }
 
+TEST_F(PlannerTest, recomputesWhatIsCheapAndStoresWhatIsNot) {
+  // By the toy's estimates relu costs 1 us inside another kernel and 6 alone, exp 20 and 25.
+  for (auto [op, recomputed] : {std::pair{"relu", true}, std::pair{"exp", false}}) {
+    TableSketch sketch;
+    uint32_t x = sketch.input({8, 8}), a = sketch.input({8, 8}), b = sketch.input({8, 8});
+    uint32_t r = sketch.op(op, OpRole::Pointwise, {x}, {8, 8}, op[0] == 'e' ? 13 : 14);
+    sketch.output(sketch.op("mat_mul", OpRole::Contraction, {r, a}, {8, 8}, 13));
+    sketch.output(sketch.op("mat_mul", OpRole::Contraction, {r, b}, {8, 8}, 13));
+    options.select = Select::Estimate;
+    auto made = plan(sketch, false);
+    ASSERT_TRUE(made) << made.error().message;
+    size_t steps = made->blocks.front().steps.size();
+    EXPECT_EQ(steps, recomputed ? 2u : 3u) << op;
+    bool couldBeFused = false;
+    for (const RegionReport &report : made->reports)
+      for (const Alternative &alternative : report.alternatives)
+        couldBeFused |=
+            alternative.label == "fused: exp+mat_mul by toy:interpret" && alternative.micros == 45;
+    EXPECT_EQ(couldBeFused, !recomputed);
+  }
+}
+
+TEST_F(PlannerTest, saysHowRegionsCouldBeSplitOrFused) {
+  TableSketch sketch = twoBranches();
+  options.select = Select::Estimate;
+  auto made = plan(sketch, false);
+  ASSERT_TRUE(made) << made.error().message;
+  auto all = [&](const std::string &start) {
+    std::vector<Alternative> found;
+    for (const RegionReport &report : made->reports)
+      for (const Alternative &alternative : report.alternatives)
+        if (alternative.label.starts_with(start))
+          found.push_back(alternative);
+    return found;
+  };
+  // relu+mat_mul, and relu+mat_mul+add; each could be made of its parts.
+  ASSERT_EQ(made->blocks.front().steps.size(), 2u);
+  auto split = all("split: ");
+  ASSERT_EQ(split.size(), 2u);
+  EXPECT_EQ(split[0].label, "split: relu by toy:interpret, mat_mul by toy:interpret");
+  EXPECT_EQ(split[0].micros, 6 + 25);
+  EXPECT_EQ(split[0].outcome, "slower");
+}
+
 TEST(MeasuringOrder, goesByWhatIsAtStake) {
   auto turns = measuringOrder({{3, 1, true},     // little
                                {50, 20, true},   // most of the model

@@ -38,8 +38,8 @@ TEST(Regions, residualBlockOffersAllGroups) {
 }
 
 TEST(Regions, areConvex) {
-  // relu feeds add directly and through a transposition: relu+add without it would need what it
-  // gives.
+  // relu feeds add directly and through top_k: relu+add without it would need what it gives, unless
+  // relu is computed again by somebody else.
   TableSketch sketch;
   uint32_t x = sketch.value({4, 4});
   sketch.table.inputs = {x};
@@ -48,9 +48,34 @@ TEST(Regions, areConvex) {
   uint32_t c = sketch.op("add", OpRole::Pointwise, {a, b}, {4, 4});
   sketch.table.outputs = {c};
   auto regions = regionOps(sketch);
-  EXPECT_FALSE(contains(regions, {0, 2}));
   EXPECT_TRUE(contains(regions, {0}));
   EXPECT_TRUE(contains(regions, {2}));
+  for (const Region &region : formRegions(sketch.table))
+    if (region.ops == std::vector<uint32_t>{0, 2}) {
+      EXPECT_EQ(region.outputs, std::vector<uint32_t>{c});
+    }
+}
+
+TEST(Regions, cheapProducersAreComputedAgain) {
+  TableSketch sketch;
+  uint32_t x = sketch.value({4, 4}), w = sketch.value({4, 4}, true), v = sketch.value({4, 4}, true);
+  sketch.table.inputs = {x};
+  uint32_t a = sketch.op("relu", OpRole::Pointwise, {x}, {4, 4});
+  uint32_t b = sketch.op("mat_mul", OpRole::Contraction, {a, w}, {4, 4});
+  uint32_t c = sketch.op("mat_mul", OpRole::Contraction, {a, v}, {4, 4});
+  uint32_t d = sketch.op("mat_mul", OpRole::Contraction, {b, v}, {4, 4});
+  sketch.table.outputs = {c, d};
+  linkUsers(sketch.table);
+  std::vector<std::pair<std::vector<uint32_t>, std::vector<uint32_t>>> found;
+  for (const Region &region : formRegions(sketch.table))
+    found.emplace_back(region.ops, region.outputs);
+  auto has = [&](std::vector<uint32_t> ops, std::vector<uint32_t> outputs) {
+    return std::find(found.begin(), found.end(), std::make_pair(ops, outputs)) != found.end();
+  };
+  EXPECT_TRUE(has({0}, {a}));
+  EXPECT_TRUE(has({0, 1}, {b}));
+  EXPECT_TRUE(has({0, 2}, {c}));
+  EXPECT_FALSE(has({1, 3}, {d})); // a product is not cheap
 }
 
 TEST(Regions, viewsAndShapeDataNeedNone) {

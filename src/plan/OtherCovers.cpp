@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The split form is a cover of its own, of one region's values by smaller regions; the fused form
+// is compared with those of the chosen options that it would replace.
+#include "plan/OtherCovers.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+namespace dovetail::plan {
+namespace {
+
+bool isKernel(const OptionMeaning &meaning) { return meaning.kind == OptionMeaning::Kind::Kernel; }
+
+class Comparison {
+public:
+  Comparison(const ChosenCover &chosen, uint32_t option)
+      : chosen(chosen), cover(*chosen.cover), meanings(*chosen.options), option(option),
+        ops(opsOf(option)) {}
+
+  std::optional<Alternative> split() const {
+    CoverProblem part;
+    part.available = cover.options[option].needs;
+    part.required = cover.options[option].gives;
+    part.ranks = cover.ranks;
+    std::vector<uint32_t> originals;
+    std::set<uint32_t> values;
+    for (uint32_t i = 0; i < cover.options.size(); ++i) {
+      if (!isKernel(meanings[i]) || meanings[i].region == meanings[option].region ||
+          !isWithin(opsOf(i), ops))
+        continue;
+      part.options.push_back(cover.options[i]);
+      originals.push_back(i);
+      for (LayoutState need : cover.options[i].needs)
+        values.insert(need.value);
+      for (LayoutState give : cover.options[i].gives)
+        values.insert(give.value);
+    }
+    for (const CoverConversion &conversion : cover.conversions)
+      if (values.count(conversion.value))
+        part.conversions.push_back(conversion);
+    auto solution = solveCoverByFrontier(part, {.relativeGap = 0, .maxStates = 2000});
+    if (!solution)
+      return std::nullopt;
+    Alternative alternative;
+    for (uint32_t index : solution->options)
+      alternative.label +=
+          (alternative.label.empty() ? "split: " : ", ") + nameOf(originals[index]);
+    alternative.micros = solution->cost;
+    alternative.outcome = verdict({solution->against, solution->cost},
+                                  {cover.options[option].against, cover.options[option].cost});
+    return alternative;
+  }
+
+  std::optional<Alternative> fused() const {
+    std::optional<Alternative> best;
+    double bestGain = 0;
+    for (uint32_t i = 0; i < cover.options.size(); ++i) {
+      if (!isKernel(meanings[i]) || opsOf(i).size() <= ops.size() || !isWithin(ops, opsOf(i)))
+        continue;
+      auto parts = chosenWithin(i);
+      if (!parts)
+        continue;
+      double gain = parts->second - cover.options[i].cost;
+      if (best && gain <= bestGain)
+        continue;
+      bestGain = gain;
+      best.emplace();
+      best->label = "fused: " + nameOf(i);
+      best->micros = cover.options[i].cost;
+      best->outcome = verdict({cover.options[i].against, cover.options[i].cost}, *parts) +
+                      fmt::format("; its parts as chosen take {:.1f} us", parts->second);
+    }
+    return best;
+  }
+
+private:
+  using Weight = std::pair<uint64_t, double>; ///< against, micros
+
+  const std::vector<uint32_t> &opsOf(uint32_t index) const {
+    return (*chosen.regions)[meanings[index].region].ops;
+  }
+  static bool isWithin(const std::vector<uint32_t> &inner, const std::vector<uint32_t> &outer) {
+    return std::includes(outer.begin(), outer.end(), inner.begin(), inner.end());
+  }
+
+  std::string nameOf(uint32_t index) const {
+    const Candidate &candidate = meanings[index].trial->candidate;
+    return fmt::format("{} by {}:{}", summary((*chosen.problems)[meanings[index].region].problem),
+                       candidate.provider, candidate.algorithm);
+  }
+
+  static std::string verdict(const Weight &other, const Weight &own) {
+    if (other.first > own.first)
+      return "against the preference, or a last resort";
+    return other.second >= own.second ? "slower"
+                                      : "cheaper here, but not with what it needs around";
+  }
+
+  /// What the chosen options cost that make up exactly the ops of option `index`, with the
+  /// conversions of values inside.
+  std::optional<Weight> chosenWithin(uint32_t index) const {
+    const Region &region = (*chosen.regions)[meanings[index].region];
+    std::set<uint32_t> covered;
+    Weight weight{0, 0};
+    for (uint32_t part : chosen.solution->options) {
+      if (!isKernel(meanings[part]) || !isWithin(opsOf(part), region.ops))
+        continue;
+      covered.insert(opsOf(part).begin(), opsOf(part).end());
+      weight.first += cover.options[part].against;
+      weight.second += cover.options[part].cost;
+    }
+    if (covered.size() != region.ops.size())
+      return std::nullopt;
+    for (uint32_t conversion : chosen.solution->conversions) {
+      uint32_t value = cover.conversions[conversion].value;
+      int32_t producer = chosen.table->values[value].producer;
+      bool inside =
+          producer >= 0 && covered.count(static_cast<uint32_t>(producer)) &&
+          std::find(region.outputs.begin(), region.outputs.end(), value) == region.outputs.end();
+      weight.second += inside ? cover.conversions[conversion].cost : 0;
+    }
+    return weight;
+  }
+
+  const ChosenCover &chosen;
+  const CoverProblem &cover;
+  const std::vector<OptionMeaning> &meanings;
+  uint32_t option;
+  const std::vector<uint32_t> &ops;
+};
+
+} // namespace
+
+std::vector<Alternative> otherCovers(const ChosenCover &chosen, uint32_t option) {
+  Comparison comparison(chosen, option);
+  std::vector<Alternative> alternatives;
+  if (auto split = comparison.split())
+    alternatives.push_back(std::move(*split));
+  if (auto fused = comparison.fused())
+    alternatives.push_back(std::move(*fused));
+  return alternatives;
+}
+
+} // namespace dovetail::plan
