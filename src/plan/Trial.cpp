@@ -151,6 +151,7 @@ private:
   void bind(Prepared &prepared, const Trial &trial);
   void check(Prepared &prepared, Trial &trial);
   bool computeTruth();
+  std::vector<uint8_t> rowMajor(const Prepared &prepared, const Trial &trial, size_t output) const;
   void timeAll();
   double timeOnce(Prepared &prepared, uint32_t repeats);
   void tell(const Trial &trial, const char *phase) {
@@ -327,6 +328,19 @@ void ProblemEvaluation::bind(Prepared &prepared, const Trial &trial) {
   args.parallel = state.parallel.get();
 }
 
+/// An output as it was written, with its elements in row-major order.
+std::vector<uint8_t> ProblemEvaluation::rowMajor(const Prepared &prepared, const Trial &trial,
+                                                 size_t output) const {
+  const TrialValue &value = outputs[output];
+  const uint8_t *written = prepared.outputMemory[output]->data();
+  auto layout = Layout::parse(trial.candidate.outputLayouts[output]);
+  if (!layout || layout->isRowMajor())
+    return {written, written + value.bytes.size()};
+  std::vector<uint8_t> bytes(value.bytes.size());
+  reorder(value.value->type, value.extents, *layout, written, Layout{}, bytes.data());
+  return bytes;
+}
+
 bool ProblemEvaluation::computeTruth() {
   const Provider *reference = state.plugins.find("reference");
   if (!reference)
@@ -348,8 +362,7 @@ bool ProblemEvaluation::computeTruth() {
   if (prepared.run(error) != DVT_OK)
     return false;
   for (size_t i = 0; i < outputs.size(); ++i)
-    truth.emplace_back(prepared.outputMemory[i]->data(),
-                       prepared.outputMemory[i]->data() + outputs[i].bytes.size());
+    truth.push_back(rowMajor(prepared, trial, i));
   return true;
 }
 
@@ -378,15 +391,9 @@ void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
     return;
   double bound = errorBound(problem, trial.candidate.numerics);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    auto layout = Layout::parse(trial.candidate.outputLayouts[i]);
-    const void *found = prepared.outputMemory[i]->data();
-    if (layout && !layout->isRowMajor()) {
-      reorder(outputs[i].value->type, outputs[i].extents, *layout, found, Layout{},
-              outputs[i].bytes.data());
-      found = outputs[i].bytes.data();
-    }
     double difference =
-        relativeDifference(outputs[i].value->type, truth[i].data(), found, outputs[i].elements);
+        relativeDifference(outputs[i].value->type, truth[i].data(),
+                           rowMajor(prepared, trial, i).data(), outputs[i].elements);
     trial.maxError = std::max(trial.maxError, difference);
   }
   if (!(trial.maxError <= bound)) {

@@ -116,6 +116,21 @@ TEST(Worker, proposesWithoutBuilding) {
   EXPECT_EQ(proposed->candidate.estimateMicros, 6);
 }
 
+TEST(Worker, takesTheTruthOfConversionsFromTheirLayout) {
+  // The only candidates are in layouts that are not row-major, the reference's included.
+  WorkerOptions options = workerOptions();
+  options.only = {"blocked"};
+  Worker worker(options, Target::host(1));
+  auto evaluation = evaluate(worker, {"blocked", "reference"},
+                             "problem(%0: f32[1,6,2,3]) %1: f32[1,6,2,3] = dvt_reorder@1(%0) "
+                             "{dst_layout=\"acdb\", src_layout=\"aBcd4b\"} return(%1)");
+  ASSERT_TRUE(evaluation) << evaluation.error().message;
+  const Trial *trial = trialOf(*evaluation, "blocked");
+  ASSERT_TRUE(trial);
+  EXPECT_EQ(trial->outcome, TrialOutcome::Measured) << trial->detail;
+  EXPECT_TRUE(trialOf(*evaluation, "reference"));
+}
+
 TEST(Worker, saysThatItCannotBeStarted) {
   WorkerOptions options = workerOptions();
   options.executable = "/no/such/worker";

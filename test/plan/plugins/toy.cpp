@@ -3,7 +3,8 @@
 // A provider for tests of the planner: plain loops over a few f32 ops, any number of them in one
 // problem, so that every region of a small graph has a candidate. Its estimates follow a rule that
 // tests can reckon with: 5 us for each kernel, 20 us for each mat_mul and exp, 1 us for each other
-// op. Built under several names it has one fault each, named by TOY_FAULT.
+// op. Built under several names it has one fault each, named by TOY_FAULT; as "blocked" it changes
+// layout.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -59,6 +60,8 @@ void destroy(dvt_provider *) {}
 const dvt_provider_info *info(dvt_provider *) { return &information; }
 
 bool isKnown(const std::string &op) {
+  if (op == "dvt_reorder")
+    return fault == "blocked";
   for (const char *known : {"relu", "exp", "add", "mul", "mat_mul"})
     if (op == known)
       return true;
@@ -94,6 +97,11 @@ dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
   for (uint32_t i = 0; i < problem->op_count; ++i) {
     std::string op = problem->ops[i].name;
     candidate.estimate_micros += op == "mat_mul" || op == "exp" ? 20 : 1;
+  }
+  const char *from = "aBcd4b", *to = "acdb";
+  if (fault == "blocked") {
+    candidate.input_layouts = &from;
+    candidate.output_layouts = &to;
   }
   sink->candidate(sink->context, &candidate);
   return DVT_OK;
@@ -183,6 +191,16 @@ dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
   misbehave("run");
   if (fault == "fail_run")
     return fail(error, DVT_FAILED, "this kernel always fails");
+  if (fault == "blocked") { // aBcd4b to acdb
+    const std::vector<int64_t> &extents = kernel->extents[kernel->inputs[0]];
+    int64_t channels = extents[1], points = extents[2] * extents[3];
+    const auto *x = static_cast<const float *>(args->inputs[0].data);
+    auto *y = static_cast<float *>(args->outputs[0].data);
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t p = 0; p < points; ++p)
+        y[p * channels + c] = x[(c / 4 * points + p) * 4 + c % 4];
+    return DVT_OK;
+  }
   std::vector<std::vector<float>> values = kernel->literals;
   for (size_t i = 0; i < kernel->inputs.size(); ++i) {
     const auto *data = static_cast<const float *>(args->inputs[i].data);
