@@ -55,7 +55,8 @@ dvt_code create(const dvt_host *, dvt_provider **provider, dvt_error *error) {
   }
   made->info.struct_size = sizeof(made->info);
   made->info.name = "native";
-  static const std::string version = fmt::format("{}#{}", codegen::kImageVersion, kNativeFingerprint);
+  static const std::string version =
+      fmt::format("{}#{}", codegen::kImageVersion, kNativeFingerprint);
   made->info.version = version.c_str();
   made->info.can_compile = ::access(made->compilerPath.c_str(), R_OK) == 0;
   *provider = made;
