@@ -28,6 +28,21 @@ std::optional<uint64_t> checkedBytes(dvt_type type, const std::vector<int64_t> &
   return bytesOf(type, count);
 }
 
+bool staysInside(dvt_type type, const std::vector<int64_t> &extents,
+                 const std::vector<int64_t> &strides, uint64_t offset, uint64_t bytes) {
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end())
+    return true;
+  int64_t last = 0;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    int64_t reach;
+    if (extents[d] < 0 || strides[d] < 0 ||
+        __builtin_mul_overflow(extents[d] - 1, strides[d], &reach) ||
+        __builtin_add_overflow(last, reach, &last) || last > kMostElements)
+      return false;
+  }
+  return offset <= bytes && bytesOf(type, last + 1) <= bytes - offset;
+}
+
 std::vector<uint32_t> aliasRoots(const PlanBlock &block) {
   std::vector<uint32_t> roots(block.values.size());
   for (uint32_t i = 0; i < roots.size(); ++i) {
@@ -39,8 +54,27 @@ std::vector<uint32_t> aliasRoots(const PlanBlock &block) {
   return roots;
 }
 
+std::vector<uint32_t> bufferRoots(const PlanBlock &block) {
+  std::vector<uint32_t> roots = aliasRoots(block), buffers = roots;
+  for (uint32_t &buffer : buffers)
+    while (block.values[buffer].inPlaceOf != kNoValue)
+      buffer = roots[block.values[buffer].inPlaceOf];
+  return buffers;
+}
+
+std::vector<uint32_t> lastReads(const PlanBlock &block) {
+  std::vector<uint32_t> roots = aliasRoots(block), last(block.values.size(), 0);
+  for (uint32_t s = 0; s < block.steps.size(); ++s)
+    for (uint32_t value : block.steps[s].inputs)
+      if (value != kNoValue)
+        last[roots[value]] = s;
+  for (uint32_t value : block.outputs)
+    last[roots[value]] = static_cast<uint32_t>(block.steps.size());
+  return last;
+}
+
 std::vector<Lifetime> arenaLifetimes(const PlanBlock &block) {
-  std::vector<uint32_t> roots = aliasRoots(block);
+  std::vector<uint32_t> roots = bufferRoots(block);
   std::vector<Lifetime> lives(block.values.size());
   auto touch = [&](uint32_t value, uint32_t step) {
     uint32_t root = roots[value];
@@ -67,14 +101,20 @@ std::vector<Lifetime> arenaLifetimes(const PlanBlock &block) {
 BlockPlacement placeBlock(const PlanBlock &block, const std::vector<uint64_t> &valueBytes,
                           const std::vector<uint64_t> &workspaceBytes) {
   std::vector<Lifetime> lives = arenaLifetimes(block);
+  std::vector<uint32_t> buffers = bufferRoots(block);
   std::vector<BufferRequest> requests;
   std::vector<uint64_t *> targets;
   BlockPlacement placement;
   placement.valueOffsets.assign(block.values.size(), 0);
   placement.workspaceOffsets.assign(block.steps.size(), 0);
+  // Those that share a buffer are of one size, but the runtime may not know yet that of each.
+  std::vector<uint64_t> bufferBytes(block.values.size(), 0);
   for (uint32_t v = 0; v < block.values.size(); ++v)
-    if (lives[v].first <= lives[v].last && valueBytes[v] > 0) {
-      requests.push_back({valueBytes[v], lives[v].first, lives[v].last});
+    if (block.values[v].storage == Storage::Arena)
+      bufferBytes[buffers[v]] = std::max(bufferBytes[buffers[v]], valueBytes[v]);
+  for (uint32_t v = 0; v < block.values.size(); ++v)
+    if (lives[v].first <= lives[v].last && bufferBytes[v] > 0) {
+      requests.push_back({bufferBytes[v], lives[v].first, lives[v].last});
       targets.push_back(&placement.valueOffsets[v]);
     }
   for (uint32_t s = 0; s < block.steps.size(); ++s)
@@ -85,6 +125,9 @@ BlockPlacement placeBlock(const PlanBlock &block, const std::vector<uint64_t> &v
   BufferAssignment assignment = assignBuffers(requests);
   for (size_t i = 0; i < requests.size(); ++i)
     *targets[i] = assignment.offsets[i];
+  for (uint32_t v = 0; v < block.values.size(); ++v)
+    if (block.values[v].inPlaceOf != kNoValue)
+      placement.valueOffsets[v] = placement.valueOffsets[buffers[v]];
   placement.arenaBytes = assignment.arenaBytes;
   return placement;
 }
@@ -108,7 +151,8 @@ void placeStaticBlock(PlanBlock &block) {
     workspaces.push_back(step.workspaceBytes);
   BlockPlacement placement = placeBlock(block, sizes, workspaces);
   for (size_t v = 0; v < block.values.size(); ++v)
-    block.values[v].offset = placement.valueOffsets[v];
+    if (block.values[v].storage == Storage::Arena)
+      block.values[v].offset = placement.valueOffsets[v];
   for (size_t s = 0; s < block.steps.size(); ++s)
     block.steps[s].workspaceOffset = placement.workspaceOffsets[s];
   block.arenaBytes = placement.arenaBytes;

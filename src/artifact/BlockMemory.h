@@ -23,8 +23,16 @@ struct BlockPlacement {
 /// must end.
 std::vector<uint32_t> aliasRoots(const PlanBlock &block);
 
-/// Steps, inclusive, during which each arena value must keep its memory; {1, 0} for all other
-/// values. A block output lives until one past the last step.
+/// For each value the one whose buffer it lies in: its root, or that of the operand which the root
+/// is computed in place of, and so on. Such chains must end, too.
+std::vector<uint32_t> bufferRoots(const PlanBlock &block);
+
+/// The last step that reads a value or what shows its memory, by alias root; the number of steps
+/// for block outputs, 0 where nothing reads it.
+std::vector<uint32_t> lastReads(const PlanBlock &block);
+
+/// Steps, inclusive, during which each buffer of the arena is in use, by the value that it begins
+/// with; {1, 0} for all other values. A block output lives until one past the last step.
 struct Lifetime {
   uint32_t first = 1, last = 0;
 };
@@ -37,6 +45,11 @@ BlockPlacement placeBlock(const PlanBlock &block, const std::vector<uint64_t> &v
 /// Bytes of a tensor under a layout, padding included; nothing where that is no sensible number.
 std::optional<uint64_t> checkedBytes(dvt_type type, const std::vector<int64_t> &extents,
                                      const Layout &layout);
+
+/// Whether a tensor with strides (in elements), whose first element is `offset` bytes into memory
+/// of `bytes`, stays inside it.
+bool staysInside(dvt_type type, const std::vector<int64_t> &extents,
+                 const std::vector<int64_t> &strides, uint64_t offset, uint64_t bytes);
 
 /// Bytes of a value under its layout, padding included; 0 while an extent is symbolic.
 uint64_t physicalBytes(const PlanValue &value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Largest first, each into the smallest gap that holds it among the buffers that live at the same
-// time.
+// time. Two orders of those of one size are tried.
 #include "artifact/BufferAssignment.h"
 
 #include <algorithm>
@@ -20,16 +20,10 @@ struct Placed {
 
 uint64_t roundUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-} // namespace
-
-BufferAssignment assignBuffers(const std::vector<BufferRequest> &requests) {
+BufferAssignment assignInOrder(const std::vector<BufferRequest> &requests,
+                               const std::vector<uint32_t> &order) {
   BufferAssignment result;
   result.offsets.assign(requests.size(), 0);
-  std::vector<uint32_t> order(requests.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return requests[a].bytes > requests[b].bytes; });
-
   std::vector<Placed> placed; // by offset
   for (uint32_t index : order) {
     const BufferRequest &request = requests[index];
@@ -60,6 +54,23 @@ BufferAssignment assignBuffers(const std::vector<BufferRequest> &requests) {
     result.arenaBytes = std::max(result.arenaBytes, entry.end);
   }
   return result;
+}
+
+} // namespace
+
+BufferAssignment assignBuffers(const std::vector<BufferRequest> &requests) {
+  std::vector<uint32_t> order(requests.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return requests[a].bytes > requests[b].bytes; });
+  BufferAssignment asTheyCome = assignInOrder(requests, order);
+  // Of one size, those that live long leave fewer holes when they come first; mostly.
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    const BufferRequest &x = requests[a], &y = requests[b];
+    return x.bytes != y.bytes ? x.bytes > y.bytes : x.last - x.first > y.last - y.first;
+  });
+  BufferAssignment longFirst = assignInOrder(requests, order);
+  return longFirst.arenaBytes < asTheyCome.arenaBytes ? longFirst : asTheyCome;
 }
 
 } // namespace dovetail

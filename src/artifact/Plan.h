@@ -5,8 +5,9 @@
 // same bits.
 //
 // A plan is blocks of steps; block 0 is the model, further ones are bodies of control flow. Values
-// are numbered per block. Every value that a step reads or writes has a dense layout and one kind
-// of storage. Views cost nothing: they are values that alias another one under other extents.
+// are numbered per block. Every value that a step writes has a dense layout and one kind of
+// storage. Views cost nothing: they are values that alias another one under other extents, or with
+// strides, which only kernels made for them read.
 // Extents known only at run time are Extents over symbols; the runtime derives the symbols from the
 // inputs (or from what a data-dependent step returns) and computes the rest.
 #pragma once
@@ -30,9 +31,9 @@ enum class Storage : uint8_t {
   Output,   ///< index: model (or block) output; written straight into the caller's memory
   Constant, ///< index: into Plan::constants; mapped from the artifact
   Arena,    ///< offset: in the block's arena; unset while extents are symbolic (the runtime assigns
-            ///< it)
+            ///< it). inPlaceOf: takes over the memory of an operand of the step that gives it
   Alias,  ///< index: value whose memory this one shows under its own extents (same byte count, same
-          ///< layout class)
+          ///< layout class), or, with strides, some elements of it from offset on
   Dynamic ///< extents known after the producing step: allocated by the runtime when the step states
           ///< them
 };
@@ -44,8 +45,13 @@ struct PlanValue {
   std::string layout; ///< canonical layout text; "" row-major
   Storage storage = Storage::Arena;
   uint32_t index = 0;
-  uint64_t offset = 0; ///< bytes, multiple of 64; static extents only
+  uint64_t offset = 0; ///< bytes. Arena: multiple of 64, static extents only. Alias with strides:
+                       ///< of the first element in what it shows
   uint64_t bytes = 0;  ///< physical size, padding included; 0 while symbolic
+  /// Arena: operand of the producing step, read there for the last time, in whose memory this value
+  /// comes to lie. The step's problem allows it.
+  uint32_t inPlaceOf = kNoValue;
+  std::vector<int64_t> strides; ///< Alias: in elements, none negative; empty when dense
 };
 
 /// A kernel chosen for a step: the candidate, of which version of its provider, and its compiled

@@ -28,6 +28,8 @@ private:
   Status step(const PlanBlock &block, const PlanStep &step);
   Status kernelStep(const PlanBlock &block, const PlanStep &step);
   Status choice(const PlanStep &step, const KernelChoice &choice, const Problem &problem);
+  Status inPlace(const PlanBlock &block, uint32_t index, const std::vector<uint32_t> &roots,
+                 const std::vector<uint32_t> &lastRead);
   Status memory(const PlanBlock &block);
   Status symbols();
 
@@ -80,6 +82,19 @@ Status PlanCheck::value(const PlanBlock &block, uint32_t number) {
     if (!bytes)
       return bad("too large");
   }
+  if (v.inPlaceOf != kNoValue &&
+      (v.storage != Storage::Arena || v.inPlaceOf >= block.values.size()))
+    return bad("is computed in place of a value that does not exist, or has no place in the arena");
+  if (!v.strides.empty()) {
+    if (v.storage != Storage::Alias || v.strides.size() != v.extents.size())
+      return bad("has strides, but is no view or of another rank");
+    if (!layout->isRowMajor() || typeBits(v.type) < 8 || v.offset % (typeBits(v.type) / 8) != 0)
+      return bad("has strides beside a layout, elements of less than a byte, or a part of one as "
+                 "offset");
+    for (int64_t stride : v.strides)
+      if (stride < 0)
+        return bad("negative stride");
+  }
   switch (v.storage) {
   case Storage::Input:
   case Storage::Output: {
@@ -114,6 +129,19 @@ Status PlanCheck::value(const PlanBlock &block, uint32_t number) {
       return bad("shows a value that does not exist");
     const PlanValue &shown = block.values[v.index];
     auto other = Layout::parse(shown.layout);
+    if (!shown.strides.empty())
+      return bad("shows a value that has strides itself");
+    if (!v.strides.empty()) {
+      if (shown.storage == Storage::Constant || !other || !other->isRowMajor() ||
+          shown.type != v.type)
+        return bad("shows, with strides, a constant or something of another type or layout");
+      auto whole = isStatic(shown.extents)
+                       ? checkedBytes(shown.type, numbers(shown.extents), *other)
+                       : std::nullopt;
+      if (fixed && whole && !staysInside(v.type, numbers(v.extents), v.strides, v.offset, *whole))
+        return bad("its strides lead out of what it shows");
+      return Status::success();
+    }
     if (fixed && other && isStatic(shown.extents) &&
         checkedBytes(shown.type, numbers(shown.extents), *other) != bytes)
       return bad("shows a value of another size");
@@ -155,8 +183,8 @@ Status PlanCheck::choice(const PlanStep &step, const KernelChoice &choice, const
       const ProblemValue &value = problem.values[values[i]];
       if (!layout)
         return bad(layout.error().message);
-      if (!layout->order.empty() &&
-          (layout->order.size() != value.extents.size() || typeBits(value.type) < 8))
+      if (!layout->order.empty() && (layout->order.size() != value.extents.size() ||
+                                     typeBits(value.type) < 8 || !value.strides.empty()))
         return bad(fmt::format("layout {} does not fit operand {}", layouts[i], i));
     }
     return Status::success();
@@ -178,8 +206,9 @@ Status PlanCheck::kernelStep(const PlanBlock &block, const PlanStep &step) {
       return bad("lacks an operand");
     const PlanValue &value = block.values[number];
     const ProblemValue &expected = problem.values[operand];
-    if (value.type != expected.type || value.extents.size() != expected.extents.size())
-      return bad(fmt::format("value {} differs from its problem in type or rank", number));
+    if (value.type != expected.type || value.extents.size() != expected.extents.size() ||
+        value.strides != expected.strides)
+      return bad(fmt::format("value {} differs from its problem in type, rank or strides", number));
     for (size_t d = 0; d < value.extents.size(); ++d)
       if (value.extents[d].isStatic() && expected.extents[d].isStatic() &&
           value.extents[d] != expected.extents[d])
@@ -227,7 +256,8 @@ Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
         step.outputs[0] == kNoValue)
       return bad("copies from one to one value");
     const PlanValue &from = block.values[step.inputs[0]], &to = block.values[step.outputs[0]];
-    return from.type == to.type && from.extents == to.extents && from.layout == to.layout
+    return from.type == to.type && from.extents == to.extents && from.layout == to.layout &&
+                   from.strides.empty()
                ? Status::success()
                : bad("copies between different types, extents or layouts");
   }
@@ -242,6 +272,46 @@ Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
   return bad("unknown kind");
 }
 
+/// An output may lie in the memory of an operand where the step's problem says so for these two,
+/// the operand is alike in every respect and owns its memory, and nothing reads that memory
+/// afterwards or through another operand or writes another output into it.
+Status PlanCheck::inPlace(const PlanBlock &block, uint32_t index,
+                          const std::vector<uint32_t> &roots,
+                          const std::vector<uint32_t> &lastRead) {
+  const PlanStep &step = block.steps[index];
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    if (step.outputs[i] == kNoValue || block.values[step.outputs[i]].inPlaceOf == kNoValue)
+      continue;
+    const PlanValue &output = block.values[step.outputs[i]];
+    auto bad = [&](const char *why) {
+      return badInput("step '{}': its output {} {}", step.label, i, why);
+    };
+    if (step.kind != StepKind::Kernel && step.kind != StepKind::LateBound)
+      return bad("is in place, which only kernels can be");
+    const Problem &problem = problems[step.problem];
+    int32_t position = problem.values[problem.outputs[i]].mayAlias;
+    if (position < 0 || step.inputs[static_cast<size_t>(position)] != output.inPlaceOf)
+      return bad("is in place of something that its problem does not allow");
+    const PlanValue &operand = block.values[output.inPlaceOf];
+    uint32_t root = roots[output.inPlaceOf];
+    if (block.values[root].storage != Storage::Arena)
+      return bad("is in place of a value that has no memory in the arena");
+    if (operand.type != output.type || operand.extents != output.extents ||
+        operand.layout != output.layout || !operand.strides.empty())
+      return bad("differs from the value that it is in place of");
+    auto sharesRoot = [&](uint32_t value) { return value != kNoValue && roots[value] == root; };
+    if (std::count_if(step.inputs.begin(), step.inputs.end(), sharesRoot) != 1)
+      return bad("is in place of a value that another operand shows, too");
+    for (size_t k = 0; k < i; ++k)
+      if (step.outputs[k] != kNoValue && block.values[step.outputs[k]].inPlaceOf != kNoValue &&
+          sharesRoot(block.values[step.outputs[k]].inPlaceOf))
+        return bad("is in place of the same value as another one");
+    if (lastRead[root] != index)
+      return bad("is in place of a value that is needed later");
+  }
+  return Status::success();
+}
+
 /// Arena buffers of one static block that live at the same time lie apart.
 Status PlanCheck::memory(const PlanBlock &block) {
   if (block.arenaBytes == 0)
@@ -252,8 +322,15 @@ Status PlanCheck::memory(const PlanBlock &block) {
   };
   std::vector<Piece> pieces;
   std::vector<Lifetime> lives = arenaLifetimes(block);
+  std::vector<uint32_t> buffers = bufferRoots(block);
   for (uint32_t v = 0; v < block.values.size(); ++v) {
     const PlanValue &value = block.values[v];
+    if (value.inPlaceOf != kNoValue && isStatic(value.extents)) {
+      const PlanValue &first = block.values[buffers[v]];
+      if (value.offset != first.offset || value.bytes > first.bytes)
+        return badInput("value {} '{}': does not lie where the value lies that it is in place of",
+                        v, value.name);
+    }
     if (lives[v].first > lives[v].last)
       continue;
     if (!isStatic(value.extents))
@@ -304,7 +381,8 @@ Status PlanCheck::block(const PlanBlock &b) {
   std::vector<bool> written(b.values.size(), false);
   for (uint32_t v = 0; v < b.values.size(); ++v)
     written[v] = b.values[v].storage == Storage::Input || b.values[v].storage == Storage::Constant;
-  for (const PlanStep &s : b.steps) {
+  for (uint32_t index = 0; index < b.steps.size(); ++index) {
+    const PlanStep &s = b.steps[index];
     if (!exists(s.inputs, true) || !exists(s.outputs, true))
       return badInput("step '{}': an operand does not exist", s.label);
     for (uint32_t number : s.inputs)
@@ -324,9 +402,20 @@ Status PlanCheck::block(const PlanBlock &b) {
       written[number] = true;
     }
   }
-  for (uint32_t number : b.outputs)
+  // What is in place of a value was written after it, as was just seen: such chains end.
+  std::vector<uint32_t> lastRead = lastReads(b);
+  for (uint32_t index = 0; index < b.steps.size(); ++index)
+    if (Status status = inPlace(b, index, roots, lastRead); !status)
+      return status;
+  for (uint32_t v = 0; v < b.values.size(); ++v)
+    if (b.values[v].inPlaceOf != kNoValue && !written[v])
+      return badInput("value {} is in place of another, but never written", v);
+  for (uint32_t number : b.outputs) {
     if (!written[roots[number]])
       return badInput("output value {} is never written", number);
+    if (!b.values[number].strides.empty())
+      return badInput("output value {} has strides, where dense memory is needed", number);
+  }
   return memory(b);
 }
 

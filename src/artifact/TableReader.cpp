@@ -86,6 +86,9 @@ Status readValue(const table::Value &v, PlanBlock &block) {
   to.index = v.index();
   to.offset = v.offset();
   to.bytes = v.bytes();
+  to.inPlaceOf = v.in_place_of();
+  if (v.strides())
+    to.strides.assign(v.strides()->begin(), v.strides()->end());
   return readExtents(v.extents(), to.extents);
 }
 

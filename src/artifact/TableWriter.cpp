@@ -61,8 +61,11 @@ fb::Offset<table::Choice> TableWriter::choice(const KernelChoice &choice) {
 }
 
 fb::Offset<table::Value> TableWriter::value(const PlanValue &v) {
+  fb::Offset<fb::Vector<int64_t>> strides;
+  if (!v.strides.empty())
+    strides = out.CreateVector(v.strides);
   return table::CreateValue(out, text(v.name), v.type, extents(v.extents), text(v.layout),
-                            uint8_t(v.storage), v.index, v.offset, v.bytes);
+                            uint8_t(v.storage), v.index, v.offset, v.bytes, v.inPlaceOf, strides);
 }
 
 fb::Offset<table::Step> TableWriter::step(const PlanStep &s) {

@@ -24,9 +24,14 @@ std::string storageText(const PlanValue &value) {
   case Storage::Constant:
     return fmt::format("constant {}", value.index);
   case Storage::Arena:
-    return fmt::format("arena +{}", value.offset);
+    return fmt::format(
+        "arena +{}{}", value.offset,
+        value.inPlaceOf == kNoValue ? "" : fmt::format(", in place of %{}", value.inPlaceOf));
   case Storage::Alias:
-    return fmt::format("view of %{}", value.index);
+    return fmt::format("view of %{}", value.index) +
+           (value.strides.empty()
+                ? ""
+                : fmt::format(" +{} strides [{}]", value.offset, fmt::join(value.strides, ",")));
   case Storage::Dynamic:
     break;
   }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "artifact/BlockMemory.h"
+#include "plan/InPlace.h"
 #include "plan/OtherCovers.h"
 
 namespace dovetail::plan {
@@ -286,8 +287,11 @@ void Assembler::addOption(uint32_t index) {
     const TableOp &view = table.ops[meaning.op];
     uint32_t base = valueNumber(view.inputs[0], 0);
     uint32_t shown = valueNumber(view.outputs[0], 0);
+    const TableValue &seen = table.values[view.outputs[0]];
     block.values[shown].storage = Storage::Alias;
     block.values[shown].index = base;
+    block.values[shown].strides = seen.strides;
+    block.values[shown].offset = static_cast<uint64_t>(seen.offset) * typeBits(seen.type) / 8;
     break;
   }
   case OptionMeaning::Kind::ShapeData: {
@@ -383,12 +387,20 @@ Expected<Plan> Assembler::run() {
   for (uint32_t option : chosen.solution->options)
     addOption(option);
   bindOutputs();
+  PlanBlock apart = block;
+  takeOverDyingOperands(block, plan.problems);
   findSymbolSources();
   for (PlanStep &step : block.steps)
     if (step.kind == StepKind::Kernel && step.choice.candidate.workspaceBytes != UINT64_MAX)
       step.workspaceBytes = step.choice.candidate.workspaceBytes;
-  if (plan.isStatic())
+  if (plan.isStatic()) {
+    // Buffers that live longer may also pack worse.
+    apart.steps = block.steps;
+    placeStaticBlock(apart);
     placeStaticBlock(block);
+    if (apart.arenaBytes < block.arenaBytes)
+      block = std::move(apart);
+  }
   plan.blocks.push_back(std::move(block));
   return std::move(plan);
 }

@@ -70,9 +70,12 @@ double costOf(const Trial &trial, const Problem &problem, const Target &target,
   double threads = trial.candidate.threading == DVT_THREADING_SERIAL ? 1 : target.threads;
   double flopsPerMicro = lanes * 2.6e3 * threads * efficiency;
   double bytes = 0;
-  for (uint32_t value : problem.inputs)
-    bytes += elementsOf(problem.values[value], representative) *
-             typeBits(problem.values[value].type) / 8;
+  for (uint32_t number : problem.inputs) {
+    const ProblemValue &value = problem.values[number];
+    // Of a cache line one element is used at a time where neighbours lie apart.
+    double share = value.strides.empty() || value.strides.back() == 1 ? 1 : 4;
+    bytes += share * elementsOf(value, representative) * typeBits(value.type) / 8;
+  }
   for (uint32_t value : problem.outputs)
     bytes += elementsOf(problem.values[value], representative) *
              typeBits(problem.values[value].type) / 8;

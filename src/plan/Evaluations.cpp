@@ -158,6 +158,39 @@ Status Evaluations::measure(const Problem &problem, const SymbolValues &represen
   return Status::success();
 }
 
+Expected<std::set<std::string>> Evaluations::offered(const Problem &problem) {
+  std::string text = problem.text();
+  auto [found, isNew] = offers.try_emplace(text);
+  if (!isNew)
+    return found->second;
+  std::set<std::string> &labels = found->second;
+  auto note = [&](const Evaluation &evaluation) {
+    for (const Trial &trial : evaluation.trials)
+      labels.insert(trial.candidate.label());
+  };
+  EvaluationOptions request;
+  request.build = false;
+  auto keyOf = [&](const std::string &provider) {
+    return PlanCache::Key{text, target.text(), provider, providers[provider], "offered"};
+  };
+  for (const auto &[provider, version] : providers) {
+    if (auto stored = cache.find(keyOf(provider)))
+      note(*stored);
+    else
+      request.providers.push_back(provider);
+  }
+  if (request.providers.empty() || options.select == Select::Replay)
+    return labels;
+  auto fresh = worker.evaluate(problem, request);
+  if (!fresh)
+    return fresh.takeError();
+  note(*fresh);
+  for (const std::string &provider : request.providers)
+    if (isKept(provider))
+      cache.store(keyOf(provider), partOf(*fresh, provider));
+  return labels;
+}
+
 Status Evaluations::build(const Problem &problem, const Trial &trial,
                           const SymbolValues &representative) {
   std::string text = problem.text();

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 
 #include "plan/PlanCache.h"
@@ -26,6 +27,9 @@ public:
   /// Builds, checks and times what providers propose, where that is not known yet; trials that were
   /// only proposed are replaced.
   Status measure(const Problem &problem, const SymbolValues &representative, double budgetMillis);
+  /// Labels of what is on offer for the problem, from the cache or asked now; nothing is built. All
+  /// that a replay finds in the cache.
+  Expected<std::set<std::string>> offered(const Problem &problem);
   /// Builds, and checks, a trial that was only proposed; what became of it stands in the trial
   /// afterwards.
   Status build(const Problem &problem, const Trial &trial, const SymbolValues &representative);
@@ -60,6 +64,7 @@ private:
   uint64_t footprintBytes;
   Worker worker;
   std::map<std::string, Entry> entries;
+  std::map<std::string, std::set<std::string>> offers;
   std::chrono::steady_clock::time_point start;
 };
 

@@ -41,8 +41,10 @@ struct TableValue {
   /// Elements of a shape tensor that are extents; such a value needs no kernel.
   std::vector<Extent> shapeData;
   bool isShapeData = false;
-  bool absent = false;        ///< stands for an operand that is not there
-  bool dataDependent = false; ///< extents known only after its producer ran
+  bool absent = false;          ///< stands for an operand that is not there
+  bool dataDependent = false;   ///< extents known only after its producer ran
+  std::vector<int64_t> strides; ///< in elements: a view of what its producer takes; empty: dense
+  int64_t offset = 0;           ///< in elements, of such a view
 };
 
 struct TableOp {

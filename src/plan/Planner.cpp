@@ -12,8 +12,10 @@
 #include "plan/Assembly.h"
 #include "plan/Cover.h"
 #include "plan/Evaluations.h"
+#include "plan/InPlace.h"
 #include "plan/MeasuringOrder.h"
 #include "plan/StepTimes.h"
+#include "plan/StridedViews.h"
 
 namespace dovetail::plan {
 namespace {
@@ -48,7 +50,7 @@ uint64_t constantBytes(const OpTable &table) {
 } // namespace
 
 struct Planner::State {
-  const OpTable &table;
+  OpTable table; ///< as given, and with strided views
   Target target;
   std::map<std::string, std::string> providers;
   PlannerOptions options;
@@ -57,6 +59,7 @@ struct Planner::State {
   Evaluations evaluations;
   std::vector<Region> regions;
   std::vector<RegionProblem> problems;
+  uint32_t firstApart = 0; ///< region; from here on the same ones again, not in place
   std::vector<const Evaluation *> regionEvaluations, lateEvaluations;
   std::map<std::string, uint32_t> layoutNumbers{{"", 0}};
   std::vector<std::string> layouts{""};
@@ -85,6 +88,9 @@ struct Planner::State {
   }
 
   Status evaluate();
+  Status formProblems();
+  Expected<bool> isServed(const Problem &problem);
+  Expected<bool> costsOffers(const Problem &problem, const Problem &restricted);
   Status checkForced() const;
   double costOf(const Trial &trial, const Problem &problem) const;
   /// Estimates of extents known only at run time do not compare: the reference comes last.
@@ -160,13 +166,74 @@ Status Planner::State::checkForced() const {
   return Status::success();
 }
 
+/// Whether something is on offer for `problem` and not for `restricted`.
+Expected<bool> Planner::State::costsOffers(const Problem &problem, const Problem &restricted) {
+  auto all = evaluations.offered(problem);
+  if (!all)
+    return all.takeError();
+  auto some = evaluations.offered(restricted);
+  if (!some)
+    return some.takeError();
+  return !std::includes(some->begin(), some->end(), all->begin(), all->end());
+}
+
+/// Whether anything but the reference is on offer for the problem.
+Expected<bool> Planner::State::isServed(const Problem &problem) {
+  auto all = evaluations.offered(problem);
+  if (!all)
+    return all.takeError();
+  return std::any_of(all->begin(), all->end(),
+                     [](const std::string &label) { return !label.starts_with("reference:"); });
+}
+
+/// Regions and their problems. Where a problem lets a kernel work in place and that costs some
+/// offers, the region comes a second time, at the end, with the problem that does not. There it
+/// also comes over strided operands, where a kernel takes them.
+Status Planner::State::formProblems() {
+  regions = formRegions(table);
+  std::vector<uint32_t> views = addStridedViews(table);
+  std::vector<std::pair<Region, RegionProblem>> apart;
+  for (const Region &region : regions) {
+    RegionProblem problem = makeProblem(table, region), inPlace = problem;
+    if (auto strided = overStridedViews(table, problem, views)) {
+      RegionProblem both = *strided;
+      auto served = allowInPlace(table, region, both) ? isServed(both.problem) : false;
+      if (served && *served)
+        strided = std::move(both);
+      else if (served)
+        served = isServed(strided->problem);
+      if (!served)
+        return served.takeError();
+      if (*served)
+        apart.emplace_back(region, std::move(*strided));
+    }
+    if (allowInPlace(table, region, inPlace)) {
+      auto costs = costsOffers(problem.problem, inPlace.problem);
+      if (costs && !*costs && problem.problem.hasSymbols())
+        costs = costsOffers(problem.problem.specialize(representative),
+                            inPlace.problem.specialize(representative));
+      if (!costs)
+        return costs.takeError();
+      if (*costs)
+        apart.emplace_back(region, std::move(problem));
+      problem = std::move(inPlace);
+    }
+    problems.push_back(std::move(problem));
+  }
+  firstApart = static_cast<uint32_t>(regions.size());
+  for (auto &[region, problem] : apart) {
+    regions.push_back(std::move(region));
+    problems.push_back(std::move(problem));
+  }
+  return Status::success();
+}
+
 Status Planner::State::evaluate() {
   auto start = std::chrono::steady_clock::now();
   if (Status forced = checkForced(); !forced)
     return forced;
-  regions = formRegions(table);
-  for (const Region &region : regions)
-    problems.push_back(makeProblem(table, region));
+  if (Status formed = formProblems(); !formed)
+    return formed;
   regionEvaluations.assign(regions.size(), nullptr);
   lateEvaluations.assign(regions.size(), nullptr);
   statistics.regions = regions.size();
@@ -332,6 +399,8 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     // Beside measured times an estimate is taken with caution.
     if (shown.micros < 0 && options.select != Select::Estimate)
       best.option.cost *= 3;
+    if (region >= firstApart)
+      best.option.cost *= 1.02; // within what times vary by, less memory decides
     if (candidate.provider == "reference" || (shown.micros < 0 && anyTimed))
       best.option.against += kLastResort * static_cast<uint32_t>(regions[region].ops.size());
     for (uint32_t op : regions[region].ops) {

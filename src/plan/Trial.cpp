@@ -36,9 +36,10 @@ struct TrialValue {
     auto &slot = inLayout[layoutText];
     if (!slot) {
       auto layout = Layout::parse(layoutText);
-      int64_t physical = layout ? layout->physicalElements(extents) : elements;
-      slot = std::make_unique<GuardedBuffer>(bytesOf(value->type, physical));
-      if (!layout || layout->isRowMajor())
+      slot = std::make_unique<GuardedBuffer>(physicalBytes(layoutText));
+      if (!value->strides.empty())
+        scatter(value->type, extents, value->strides, bytes.data(), slot->data());
+      else if (!layout || layout->isRowMajor())
         std::memcpy(slot->data(), bytes.data(), bytes.size());
       else
         reorder(value->type, extents, Layout{}, bytes.data(), *layout, slot->data());
@@ -47,6 +48,8 @@ struct TrialValue {
   }
   uint64_t physicalBytes(const std::string &layoutText) const {
     auto layout = Layout::parse(layoutText);
+    if (!value->strides.empty())
+      return bytesOf(value->type, stridedSpan(extents, value->strides));
     return bytesOf(value->type, layout ? layout->physicalElements(extents) : elements);
   }
 };
@@ -150,8 +153,10 @@ private:
   bool prepare(Prepared &prepared, Trial &trial);
   void bind(Prepared &prepared, const Trial &trial);
   void check(Prepared &prepared, Trial &trial);
+  dvt_code runInPlace(Prepared &prepared, Trial &trial, dvt_error &error);
+  double difference(size_t output, const Trial &trial, const void *found) const;
   bool computeTruth();
-  std::vector<uint8_t> rowMajor(const Prepared &prepared, const Trial &trial, size_t output) const;
+  std::vector<uint8_t> rowMajor(const void *written, const Trial &trial, size_t output) const;
   void timeAll();
   double timeOnce(Prepared &prepared, uint32_t repeats);
   void tell(const Trial &trial, const char *phase) {
@@ -185,6 +190,9 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
     value.value = &problem.values[number];
     auto extents = extentsUnder(*value.value, options.representative);
     runnable &= extents.has_value();
+    // Memory for trials begins with the first element and has no elements of less than a byte.
+    for (int64_t stride : value.value->strides)
+      runnable &= stride >= 0 && typeBits(value.value->type) >= 8;
     value.extents = extents.value_or(std::vector<int64_t>(value.value->extents.size(), 1));
     value.elements = 1;
     for (int64_t extent : value.extents)
@@ -305,6 +313,8 @@ void ProblemEvaluation::bind(Prepared &prepared, const Trial &trial) {
     dvt_tensor result{};
     result.data = data;
     result.extents = value.extents.data();
+    if (!value.value->strides.empty())
+      result.strides = value.value->strides.data();
     result.rank = static_cast<uint32_t>(value.extents.size());
     result.type = value.value->type;
     return result;
@@ -329,15 +339,19 @@ void ProblemEvaluation::bind(Prepared &prepared, const Trial &trial) {
 }
 
 /// An output as it was written, with its elements in row-major order.
-std::vector<uint8_t> ProblemEvaluation::rowMajor(const Prepared &prepared, const Trial &trial,
+std::vector<uint8_t> ProblemEvaluation::rowMajor(const void *written, const Trial &trial,
                                                  size_t output) const {
   const TrialValue &value = outputs[output];
-  const uint8_t *written = prepared.outputMemory[output]->data();
+  const auto *from = static_cast<const uint8_t *>(written);
   auto layout = Layout::parse(trial.candidate.outputLayouts[output]);
-  if (!layout || layout->isRowMajor())
-    return {written, written + value.bytes.size()};
+  bool strided = !value.value->strides.empty();
+  if (!strided && (!layout || layout->isRowMajor()))
+    return {from, from + value.bytes.size()};
   std::vector<uint8_t> bytes(value.bytes.size());
-  reorder(value.value->type, value.extents, *layout, written, Layout{}, bytes.data());
+  if (strided)
+    gather(value.value->type, value.extents, value.value->strides, from, bytes.data());
+  else
+    reorder(value.value->type, value.extents, *layout, from, Layout{}, bytes.data());
   return bytes;
 }
 
@@ -362,8 +376,43 @@ bool ProblemEvaluation::computeTruth() {
   if (prepared.run(error) != DVT_OK)
     return false;
   for (size_t i = 0; i < outputs.size(); ++i)
-    truth.push_back(rowMajor(prepared, trial, i));
+    truth.push_back(rowMajor(prepared.outputMemory[i]->data(), trial, i));
   return true;
+}
+
+/// Of an output in the candidate's layout from the truth.
+double ProblemEvaluation::difference(size_t output, const Trial &trial, const void *found) const {
+  return relativeDifference(outputs[output].value->type, truth[output].data(),
+                            rowMajor(found, trial, output).data(), outputs[output].elements);
+}
+
+/// Runs once more with each output in the memory of a copy of the operand that it may share it
+/// with, as a plan would.
+dvt_code ProblemEvaluation::runInPlace(Prepared &prepared, Trial &trial, dvt_error &error) {
+  std::vector<dvt_tensor> operands = prepared.inputs, results = prepared.outputs;
+  std::vector<std::unique_ptr<GuardedBuffer>> shared;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    int32_t k = outputs[i].value->mayAlias;
+    if (k < 0 || inputs[k].value->constant ||
+        trial.candidate.inputLayouts[k] != trial.candidate.outputLayouts[i])
+      continue;
+    uint64_t bytes = inputs[k].physicalBytes(trial.candidate.inputLayouts[k]);
+    if (bytes != outputs[i].physicalBytes(trial.candidate.outputLayouts[i]))
+      continue;
+    auto memory = std::make_unique<GuardedBuffer>(bytes);
+    std::memcpy(memory->data(), prepared.inputs[k].data, bytes);
+    operands[k].data = results[i].data = memory->data();
+    shared.push_back(std::move(memory));
+  }
+  if (shared.empty())
+    return DVT_OK;
+  dvt_run_args args = prepared.args;
+  args.inputs = operands.data();
+  args.outputs = results.data();
+  dvt_code code = prepared.provider->functions().run(prepared.kernel, &args, &error);
+  for (size_t i = 0; code == DVT_OK && i < outputs.size(); ++i)
+    trial.maxError = std::max(trial.maxError, difference(i, trial, results[i].data));
+  return code;
 }
 
 void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
@@ -390,11 +439,14 @@ void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
   if (truth.empty())
     return;
   double bound = errorBound(problem, trial.candidate.numerics);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    double difference =
-        relativeDifference(outputs[i].value->type, truth[i].data(),
-                           rowMajor(prepared, trial, i).data(), outputs[i].elements);
-    trial.maxError = std::max(trial.maxError, difference);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    trial.maxError =
+        std::max(trial.maxError, difference(i, trial, prepared.outputMemory[i]->data()));
+  if (trial.maxError <= bound && runInPlace(prepared, trial, error) != DVT_OK) {
+    trial.outcome = TrialOutcome::RunFailed;
+    trial.detail = fmt::format("in place: {}", error.message);
+    prepared.live = false;
+    return;
   }
   if (!(trial.maxError <= bound)) {
     trial.outcome = TrialOutcome::WrongResult;

@@ -55,6 +55,56 @@ uint64_t splitMix(uint64_t &state) {
 
 } // namespace
 
+int64_t stridedSpan(const std::vector<int64_t> &extents, const std::vector<int64_t> &strides) {
+  int64_t last = 0;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    if (extents[d] == 0)
+      return 0;
+    last += (extents[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
+
+namespace {
+
+/// body(place in dense memory, place in strided memory), in bytes, for each element.
+template <typename Body>
+void walk(dvt_type type, const std::vector<int64_t> &extents, const std::vector<int64_t> &strides,
+          Body body) {
+  std::vector<int64_t> index(extents.size(), 0);
+  int64_t bytes = typeBits(type) / 8, count = 1, offset = 0;
+  for (int64_t extent : extents)
+    count *= extent;
+  for (int64_t i = 0; i < count; ++i) {
+    body(i * bytes, offset * bytes);
+    for (size_t d = extents.size(); d-- > 0;) {
+      offset += strides[d];
+      if (++index[d] < extents[d])
+        break;
+      offset -= extents[d] * strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
+} // namespace
+
+void scatter(dvt_type type, const std::vector<int64_t> &extents,
+             const std::vector<int64_t> &strides, const void *dense, void *strided) {
+  walk(type, extents, strides, [&](int64_t from, int64_t to) {
+    std::memcpy(static_cast<char *>(strided) + to, static_cast<const char *>(dense) + from,
+                typeBits(type) / 8);
+  });
+}
+
+void gather(dvt_type type, const std::vector<int64_t> &extents, const std::vector<int64_t> &strides,
+            const void *strided, void *dense) {
+  walk(type, extents, strides, [&](int64_t to, int64_t from) {
+    std::memcpy(static_cast<char *>(dense) + to, static_cast<const char *>(strided) + from,
+                typeBits(type) / 8);
+  });
+}
+
 GuardedBuffer::GuardedBuffer(uint64_t size)
     : bytes(size), memory(nullptr, std::free), start(nullptr) {
   uint64_t rounded = (bytes + 63) / 64 * 64;

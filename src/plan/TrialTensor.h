@@ -30,6 +30,14 @@ private:
   uint8_t *start;
 };
 
+/// Elements from the first to the last one of a tensor with strides, none of them negative.
+int64_t stridedSpan(const std::vector<int64_t> &extents, const std::vector<int64_t> &strides);
+/// Copies between dense row-major memory and memory with strides, to the latter or from it.
+void scatter(dvt_type type, const std::vector<int64_t> &extents,
+             const std::vector<int64_t> &strides, const void *dense, void *strided);
+void gather(dvt_type type, const std::vector<int64_t> &extents, const std::vector<int64_t> &strides,
+            const void *strided, void *dense);
+
 /// Noise for a value, row-major, the same for the same seed: floats in [-1, 1), integers 0 or 1
 /// (valid as indices of any extent above one), booleans.
 std::vector<uint8_t> noise(dvt_type type, int64_t elements, uint64_t seed);

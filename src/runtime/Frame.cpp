@@ -98,9 +98,17 @@ Status FrameBuilder::evaluateValues() {
     if (root == v)
       continue;
     frame->bound[v] = frame->bound[v] && frame->bound[root];
+    const PlanValue &value = block.values[v];
+    if (!value.strides.empty()) {
+      if (frame->bound[v] && !staysInside(value.type, frame->valueExtents[v], value.strides,
+                                          value.offset, frame->valueBytes[root]))
+        return badInput("value '{}' shows more than '{}' has for these inputs", value.name,
+                        block.values[root].name);
+      continue;
+    }
     if (frame->bound[v] && frame->valueBytes[v] != frame->valueBytes[root])
       return badInput("value '{}' is a view of '{}', which has another size for these inputs",
-                      block.values[v].name, block.values[root].name);
+                      value.name, block.values[root].name);
   }
   return Status::success();
 }
@@ -137,6 +145,8 @@ void FrameBuilder::placeValues() {
 dvt_tensor FrameBuilder::describe(uint32_t v) const {
   dvt_tensor tensor{};
   tensor.extents = frame->valueExtents[v].data();
+  if (!block.values[v].strides.empty())
+    tensor.strides = block.values[v].strides.data();
   tensor.rank = frame->valueExtents[v].size();
   tensor.type = block.values[v].type;
   tensor.memory = DVT_MEMORY_HOST;
@@ -147,18 +157,19 @@ uint32_t FrameBuilder::addTensor(uint32_t v) {
   const PlanValue &root = block.values[frame->roots[v]];
   uint32_t index = frame->tensors.size();
   dvt_tensor tensor = describe(v);
+  uint64_t offset = block.values[v].strides.empty() ? 0 : block.values[v].offset;
   switch (root.storage) {
   case Storage::Input:
-    frame->inputSlots[root.index].push_back(index);
+    frame->inputSlots[root.index].push_back({index, offset});
     break;
   case Storage::Output:
-    frame->outputSlots[root.index].push_back(index);
+    frame->outputSlots[root.index].push_back({index, offset});
     break;
   case Storage::Constant:
     tensor.data = const_cast<void *>(frame->constantData[v]);
     break;
   default:
-    frame->arenaSlots.push_back({index, frame->valueOffsets[frame->roots[v]]});
+    frame->arenaSlots.push_back({index, frame->valueOffsets[frame->roots[v]] + offset});
   }
   frame->tensors.push_back(tensor);
   return index;
@@ -398,7 +409,7 @@ void Frame::place(uint8_t *base) {
   if (arena == base)
     return;
   arena = base;
-  for (const ArenaSlot &slot : arenaSlots)
+  for (const Slot &slot : arenaSlots)
     tensors[slot.tensor].data = base + slot.offset;
   for (Action &action : actions)
     action.args.workspace = action.args.workspace_bytes ? base + action.workspaceOffset : nullptr;

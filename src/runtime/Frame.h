@@ -58,17 +58,18 @@ public:
 
 private:
   friend class FrameBuilder;
-  struct ArenaSlot {
+  /// A tensor and where it begins, in bytes, in the memory that is given to it.
+  struct Slot {
     uint32_t tensor;
     uint64_t offset;
   };
-  using Slots = std::vector<std::vector<uint32_t>>;
+  using Slots = std::vector<std::vector<Slot>>;
   void setBorder(std::vector<void *> &known, const Slots &slots, uint32_t index, void *data) {
     if (known[index] == data)
       return;
     known[index] = data;
-    for (uint32_t tensor : slots[index])
-      tensors[tensor].data = data;
+    for (Slot slot : slots[index])
+      tensors[slot.tensor].data = data ? static_cast<uint8_t *>(data) + slot.offset : nullptr;
   }
 
   const PlanBlock *block = nullptr;
@@ -78,7 +79,7 @@ private:
   std::vector<uint64_t> valueBytes, valueOffsets;
   std::vector<const void *> constantData; ///< by value
   std::vector<dvt_tensor> tensors;        ///< does not move once built
-  std::vector<ArenaSlot> arenaSlots;
+  std::vector<Slot> arenaSlots;
   Slots inputSlots, outputSlots;
   std::vector<void *> inputData, outputData;
   uint8_t *arena = nullptr;

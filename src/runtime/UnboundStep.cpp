@@ -63,6 +63,17 @@ Status UnboundStep::readOperand(uint32_t number, const std::string &layout, dvt_
     return internalError("step '{}': layouts {} and {}", step.label, value(number).layout, layout);
   auto have = checkedBytes(value(number).type, shape, *from);
   auto rootLayout = Layout::parse(value(root).layout);
+  const std::vector<int64_t> &strides = value(number).strides;
+  if (!strides.empty()) {
+    auto whole =
+        rootLayout ? checkedBytes(value(root).type, extents(root), *rootLayout) : std::nullopt;
+    if (!whole || !to->isRowMajor() ||
+        !staysInside(value(number).type, shape, strides, value(number).offset, *whole))
+      return badInput("step '{}': '{}' shows more than there is", step.label, value(number).name);
+    tensor.data = static_cast<uint8_t *>(data) + value(number).offset;
+    tensor.strides = strides.data();
+    return Status::success();
+  }
   if (!have || !rootLayout || have != checkedBytes(value(root).type, extents(root), *rootLayout))
     return badInput("step '{}': '{}' is a view of another size", step.label, value(number).name);
   tensor.data = data;

@@ -131,3 +131,89 @@ def test_constants_packed_at_load(case):
     x = noise(9, 33)
     expected = np.maximum(x.astype(np.float64) @ noise(33, 50), 0) @ noise(50, 4)
     np.testing.assert_allclose(case.run(x=x)["z"], expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("extents", [[64, 64], ["N", 64]], ids=["static", "free"])
+def test_in_place_where_operands_die(case, extents):
+    nodes = [helper.make_node("Relu", ["x"], ["a"], name="relu"),  # x is the caller's
+             helper.make_node("Add", ["a", "y"], ["b"], name="dies"),
+             helper.make_node("Add", ["b", "x"], ["c"], name="fans_out"),
+             helper.make_node("Add", ["c", "b"], ["d"], name="last_of_b"),
+             helper.make_node("Add", ["y", "c"], ["e"], name="last_of_c"),
+             helper.make_node("Add", ["d", "e"], ["z"], name="result")]
+    case.compile(nodes, {"x": extents, "y": extents}, {"z": extents})
+    in_place = {step["nodes"] for step in case.steps() if step["in_place"]}
+    # fans_out reads b, which is needed again; the last one writes the caller's memory.
+    assert in_place == {"dies", "last_of_b", "last_of_c"}, case.steps()
+    for n in [64] if extents[0] == 64 else [1, 64, 200]:
+        x, y = noise(n, 64), noise(64, n).T.copy()
+        b = np.maximum(x, 0) + y
+        c = b + x
+        np.testing.assert_allclose(case.run(x=x, y=y)["z"], (c + b) + (y + c), rtol=1e-5, atol=1e-5)
+    if extents[0] == 64:
+        report = json.loads(dovetail("explain", case.artifact, PLUGINS, "--json"))
+        assert report["arena_bytes"] == 2 * 64 * 64 * 4  # b and c, and what comes to lie on them
+
+
+@pytest.mark.parametrize("extents", [[6, 16], ["N", 16]], ids=["static", "free"])
+def test_strided_views_cost_nothing(case, extents):
+    nodes = [helper.make_node("Slice", ["x", "from", "to", "axis", "step"], ["odd"], name="slice"),  # of an input
+             helper.make_node("Relu", ["y"], ["r"], name="relu"),
+             helper.make_node("Split", ["r", "halves"], ["p", "q"], name="split", axis=1),  # of a result
+             helper.make_node("Add", ["odd", "q"], ["a"], name="both"),
+             helper.make_node("Add", ["a", "p"], ["z"], name="one")]
+    case.compile(nodes, {"x": extents, "y": extents}, {"z": [extents[0], 8]},
+                 {"from": np.array([1]), "to": np.array([2**31]), "axis": np.array([1]), "step": np.array([2]),
+                  "halves": np.array([8, 8])})
+    steps = {step["nodes"]: step for step in case.steps()}
+    assert set(steps) == {"relu", "both", "one"}, case.kernels()  # nothing is moved
+    assert steps["both"]["strided"] and steps["one"]["strided"] and not steps["relu"]["strided"]
+    assert "strides[16,2]" in steps["both"]["problem"] and "strides[16,1]" in steps["both"]["problem"]
+    for n in [6] if extents[0] == 6 else [1, 6, 33]:
+        x, y = noise(n, 16), noise(16, n).T.copy()
+        r = np.maximum(y, 0)
+        np.testing.assert_allclose(case.run(x=x, y=y)["z"], x[:, 1::2] + r[:, 8:] + r[:, :8], rtol=1e-5, atol=1e-6)
+
+
+def test_strided_and_in_place_at_once(case):
+    nodes = [helper.make_node("Relu", ["x"], ["r"], name="relu"),
+             helper.make_node("Transpose", ["r"], ["t"], name="turn", perm=[1, 0]),
+             helper.make_node("Relu", ["y"], ["s"], name="other"),
+             helper.make_node("Add", ["s", "t"], ["a"], name="add"),
+             helper.make_node("Add", ["a", "y"], ["z"], name="result")]
+    case.compile(nodes, {"x": [5, 12], "y": [12, 5]}, {"z": [12, 5]})
+    steps = {step["nodes"]: step for step in case.steps()}
+    assert "turn" not in steps and steps["add"]["strided"] and steps["add"]["in_place"], case.kernels()
+    x, y = noise(5, 12), noise(12, 5)
+    np.testing.assert_allclose(case.run(x=x, y=y)["z"], np.maximum(y, 0) + np.maximum(x, 0).T + y, rtol=1e-5)
+
+
+def test_strided_where_somebody_wants_it_dense(case):
+    nodes = [helper.make_node("Slice", ["x", "from", "to", "axis"], ["s"], name="slice"),
+             helper.make_node("Add", ["s", "y"], ["a"], name="add"),
+             helper.make_node("Relu", ["s"], ["r"], name="relu"),  # the test provider's takes no strides
+             helper.make_node("Add", ["a", "r"], ["z"], name="result")]
+    case.compile(nodes, {"x": [4, 9], "y": [4, 5]}, {"z": [4, 5], "s": [4, 5]},
+                 {"from": np.array([3]), "to": np.array([8]), "axis": np.array([1])}, force=["relu=test:relu:plain"])
+    assert "slice" in [step["nodes"] for step in case.steps()], case.kernels()
+    x, y = noise(4, 9), noise(4, 5)
+    found = case.run(x=x, y=y)
+    np.testing.assert_array_equal(found["s"], x[:, 3:8])
+    np.testing.assert_allclose(found["z"], x[:, 3:8] + y + np.maximum(x[:, 3:8], 0), rtol=1e-5, atol=1e-6)
+
+
+def test_strided_result_of_data_dependent_extents(case):
+    nodes = [helper.make_node("Relu", ["x"], ["r"], name="relu"),
+             helper.make_node("NonZero", ["r"], ["where"], name="where"),
+             helper.make_node("Transpose", ["where"], ["pairs"], name="pairs", perm=[1, 0]),
+             helper.make_node("GatherND", ["y", "pairs"], ["rows"], name="pick"),  # [K, 6]
+             helper.make_node("Split", ["rows"], ["p", "q"], name="split", axis=1),
+             helper.make_node("Add", ["p", "q"], ["z"], name="add")]
+    case.compile(nodes, {"x": ["N", "M"], "y": ["N", "M", 6]}, {"z": ["K", 3]})
+    steps = {step["nodes"]: step for step in case.steps()}
+    assert "split" not in steps and steps["add"]["strided"], case.kernels()
+    for n, m in [(3, 5), (17, 2)]:
+        x, y = noise(n, m), noise(n, m, 6)
+        rows = y[np.maximum(x, 0) > 0]
+        np.testing.assert_allclose(case.run(x=x, y=y)["z"], rows[:, :3] + rows[:, 3:], rtol=1e-5, atol=1e-6)
+    assert case.run(x=-np.abs(noise(2, 2)), y=noise(2, 2, 6))["z"].shape == (0, 3)

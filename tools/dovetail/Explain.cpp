@@ -30,6 +30,20 @@ std::string chosenLabel(const PlanStep &step) {
   }
 }
 
+/// Whether an output lies in the memory of an operand.
+bool isInPlace(const PlanBlock &block, const PlanStep &step) {
+  return std::any_of(step.outputs.begin(), step.outputs.end(), [&](uint32_t value) {
+    return value != kNoValue && block.values[value].inPlaceOf != kNoValue;
+  });
+}
+
+/// Whether it reads memory with strides.
+bool isStrided(const PlanBlock &block, const PlanStep &step) {
+  return std::any_of(step.inputs.begin(), step.inputs.end(), [&](uint32_t value) {
+    return value != kNoValue && !block.values[value].strides.empty();
+  });
+}
+
 /// Shares of the planned time by provider.
 std::map<std::string, std::pair<unsigned, double>> shares(const Plan &plan) {
   std::map<std::string, std::pair<unsigned, double>> result;
@@ -60,6 +74,8 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
       item["input_layouts"] = step.choice.candidate.inputLayouts;
       item["output_layouts"] = step.choice.candidate.outputLayouts;
       item["workspace_bytes"] = step.workspaceBytes;
+      item["in_place"] = isInPlace(plan.blocks.front(), step);
+      item["strided"] = isStrided(plan.blocks.front(), step);
       if (step.fallback)
         item["fallback"] = step.fallback->candidate.label();
     }
@@ -124,8 +140,9 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
     const RegionReport *report =
         step.report < plan.reports.size() ? &plan.reports[step.report] : nullptr;
     std::printf("\n%s\n", step.label.c_str());
-    std::printf("  %10s  %s\n", duration(report ? report->micros : -1).c_str(),
-                chosenLabel(step).c_str());
+    std::printf("  %10s  %s%s%s\n", duration(report ? report->micros : -1).c_str(),
+                chosenLabel(step).c_str(), isInPlace(plan.blocks.front(), step) ? ", in place" : "",
+                isStrided(plan.blocks.front(), step) ? ", strided" : "");
     if (i < states.size() && !states[i].note.empty())
       std::printf("              runs %s: %s\n", states[i].running.c_str(), states[i].note.c_str());
     if (!report)
