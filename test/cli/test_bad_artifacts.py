@@ -53,7 +53,7 @@ def test_other_contents(dovetail, tiny_artifact):
     magic, rest = tiny_artifact[:8], tiny_artifact[12:]
     for content, says in {magic + bytes(5000): "format version 0, this is version",
                           magic + b"\xff" * 5000: "format version 4294967295, this is version",
-                          magic + struct.pack("<I", 2) + rest: "written in format version 2.*compile the model again",
+                          magic + struct.pack("<I", 1) + rest: "written in format version 1.*compile the model again",
                           tiny_artifact + b"x": "1 bytes were appended", tiny_artifact * 2: "appended",
                           tiny_artifact[::-1]: "not a well-formed ONNX model"}.items():
         for command in "run", "bench", "explain":
