@@ -72,7 +72,7 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
   if (auto known = model.kernelsByKey[identity].lock())
     return known;
   PreparedKernel::Request request{&provider, &model.target, &problem, &candidate, {}};
-  request.threads = model.target.threads;
+  request.threads = model.threads();
   request.parallel = model.parallelFor;
   if (kernel >= 0) {
     const std::vector<uint8_t> &bytes = model.plan().kernels[kernel];

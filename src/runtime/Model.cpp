@@ -87,14 +87,15 @@ Expected<std::shared_ptr<Model>> Model::open(Artifact artifact, const ModelOptio
     return status.takeError();
 
   uint32_t usable = Target::host(0).threads;
+  // Kernels were chosen for the planned number of threads and are asked for by it, whatever number
+  // they run with.
   model->target = plan.target;
-  model->target.threads =
+  uint32_t threads =
       options.threads ? options.threads : std::clamp(plan.target.threads, 1u, usable);
   if (options.parallel) {
     model->parallelFor = options.parallel;
-    model->target.threads = std::max(options.parallel->threads, 1u);
   } else {
-    model->ownParallel = std::make_unique<ParallelFor>(model->target.threads);
+    model->ownParallel = std::make_unique<ParallelFor>(threads);
     model->parallelFor = model->ownParallel->get();
   }
 

@@ -5,6 +5,7 @@
 // kernel takes its place; that is logged and can be looked at.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -54,7 +55,7 @@ public:
   const std::string &digest() const { return artifact.digest; } ///< empty without a file
   const Problem &problem(uint32_t index) const { return problems[index]; }
   const dvt_parallel *parallel() const { return parallelFor; }
-  uint32_t threads() const { return parallelFor->threads; }
+  uint32_t threads() const { return std::max(parallelFor->threads, 1u); }
   const HostAllocator &allocator() const { return options.allocator; }
   const Log &log() const { return options.log; }
   /// One for each step of block 0.

@@ -116,6 +116,22 @@ def test_artifact(request, binary, planning, tmp_path, model, size):
     expect_right(truth, bounds, check.run(binary, artifact, inputs))
 
 
+@pytest.mark.parametrize("planned, given", [(2, 1), (1, 2)])
+def test_artifact_with_other_threads(binary, planning, tmp_path, planned, given):
+    """The planned kernels run with any number of threads."""
+    model = next(model for model in MODELS if model.name == "mtcnn_onet")
+    path, inputs, truth, bounds = case(model, model.sizes[0])
+    artifact, files = tmp_path / "model.dvt", [tmp_path / "in.npz", tmp_path / "out.npz"]
+    check.np.savez(files[0], **inputs)
+    subprocess.run([binary, "compile", path, "--inputs", files[0], "-o", artifact, f"--threads={planned}", *planning],
+                   check=True, capture_output=True)
+    done = subprocess.run([binary, "run", artifact, "--inputs", files[0], "--output", files[1], f"--threads={given}"],
+                          check=True, capture_output=True, text=True)
+    assert done.stderr == ""
+    with check.np.load(files[1]) as found:
+        expect_right(truth, bounds, dict(found))
+
+
 @pytest.mark.parametrize("model", [model for model in MODELS if len(model.sizes) > 1], ids=lambda model: model.name)
 def test_artifact_with_free_extents(request, binary, planning, tmp_path, model):
     """Compiled once without sizes, run at all of them."""
