@@ -13,7 +13,8 @@ function(run)
 endfunction()
 
 run("${CMAKE_COMMAND}" --install "${BUILD}" --component dovetail_headers --prefix "${WORK}/installed")
-run("${CMAKE_COMMAND}" -S "${EXAMPLE}" -B "${WORK}/build" "-DCMAKE_PREFIX_PATH=${WORK}/installed"
+run("${CMAKE_COMMAND}" -G Ninja -S "${EXAMPLE}" -B "${WORK}/build"
+    "-DCMAKE_PREFIX_PATH=${WORK}/installed"
     "-DCMAKE_C_COMPILER=${C_COMPILER}" "-DCMAKE_BUILD_TYPE=Release")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${CONFORMANCE}" "${WORK}/build/dovetail_softplus.so" --reference "${REFERENCE}"
