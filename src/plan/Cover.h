@@ -64,9 +64,10 @@ struct CoverSolution {
 };
 
 struct CoverLimits {
-  int64_t maxNodes = 500;    ///< of branch and bound, per solve
-  double relativeGap = 1e-7; ///< distance from the bound that is good enough
-  size_t maxStates = 50000;  ///< of the frontier at one value; beyond it, HiGHS takes over
+  int64_t maxNodes = 500;     ///< of branch and bound, per solve
+  double relativeGap = 1e-7;  ///< distance from the bound that is good enough
+  size_t maxStates = 50000;   ///< of the frontier at one value
+  bool beyondFrontier = true; ///< more states there are: ask HiGHS, too, which may take minutes
 };
 
 /// Internal error when no cover exists (some required value has no producer).

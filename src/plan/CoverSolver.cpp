@@ -229,7 +229,7 @@ bool givesTwice(const CoverProblem &problem, const CoverSolution &solution) {
 
 Expected<CoverSolution> solveCover(const CoverProblem &problem, const CoverLimits &limits) {
   auto solution = solveCoverByFrontier(problem, limits);
-  if (solution && solution->exact)
+  if (solution && (solution->exact || !limits.beyondFrontier))
     return std::move(*solution);
   auto other = solveCoverByProgram(problem, limits);
   if (!solution)
