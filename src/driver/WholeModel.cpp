@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "plan/TrialTensor.h"
 #include "runtime/Model.h"
@@ -86,9 +87,9 @@ Expected<double> turn(Contender &contender) {
   return median(std::move(samples));
 }
 
-/// Runs the contenders in turns until the medians are settled or the time is up; fills their
-/// timings.
-Status race(const std::vector<Contender *> &contenders) {
+/// Runs the contenders in turns for a while; fills their timings and puts the fastest first. The
+/// machine may change its pace in the middle, so that contenders are compared round by round.
+Status race(std::vector<Contender *> &contenders) {
   constexpr double kSeconds = 3;
   constexpr size_t kMostRounds = 60, kLeastRounds = 9;
   std::vector<std::vector<double>> samples(contenders.size());
@@ -108,8 +109,20 @@ Status race(const std::vector<Contender *> &contenders) {
       samples[number].push_back(*taken);
     }
   }
-  for (size_t i = 0; i < contenders.size(); ++i)
+  std::map<const Contender *, double> shares; // of the time of a round
+  for (size_t i = 0; i < contenders.size(); ++i) {
     contenders[i]->timing = summarize(contenders[i]->name, samples[i]);
+    std::vector<double> ofRounds;
+    for (size_t round = 0; round < samples[i].size(); ++round) {
+      double sum = 0;
+      for (const std::vector<double> &others : samples)
+        sum += others[round];
+      ofRounds.push_back(samples[i][round] / sum);
+    }
+    shares[contenders[i]] = median(std::move(ofRounds));
+  }
+  std::stable_sort(contenders.begin(), contenders.end(),
+                   [&](const Contender *a, const Contender *b) { return shares[a] < shares[b]; });
   return Status::success();
 }
 
@@ -152,19 +165,10 @@ public:
 
 private:
   Expected<bool> enter(const char *name, plan::Prefer prefer);
-  Status compare(std::vector<Contender *> among);
+  Expected<Contender *> compare(std::vector<Contender *> among);
   Status observe(Contender &contender);
   plan::PlanCache::Key keyOf(const std::string &what, const std::string &texts) const {
-    return {what + " " + hashHex(texts), options.target.text(), "plans", "3", "measured"};
-  }
-  /// The fastest of those that one race compared; times of different races do not compare.
-  static Contender *fastest(const std::vector<Contender *> &among) {
-    Contender *found = nullptr;
-    for (Contender *contender : among)
-      if (contender->timing.micros >= 0 &&
-          (!found || contender->timing.micros < found->timing.micros))
-        found = contender;
-    return found;
+    return {what + " " + hashHex(texts), options.target.text(), "plans", "4", "measured"};
   }
 
   plan::Planner &planner;
@@ -192,22 +196,25 @@ Expected<bool> Championship::enter(const char *name, plan::Prefer prefer) {
   return true;
 }
 
-/// Fills the timings, from the cache where these were compared before. A contender that does not
-/// run drops out; the mixed plan may not.
-Status Championship::compare(std::vector<Contender *> among) {
+/// The fastest, from the cache where these were compared before; fills the timings. Nothing where
+/// none was timed, nor may be. A contender that does not run drops out; the first may not.
+Expected<Contender *> Championship::compare(std::vector<Contender *> among) {
   std::string texts;
   for (const Contender *contender : among)
     texts += contender->text;
   auto key = keyOf("whole model", texts);
   if (auto known = cache.find(key)) {
-    for (const plan::Trial &trial : known->trials)
+    Contender *fastest = nullptr;
+    for (const plan::Trial &trial : known->trials) // the fastest first
       for (Contender *contender : among)
-        if (contender->name == trial.candidate.algorithm)
+        if (contender->name == trial.candidate.algorithm) {
           contender->timing = {contender->name, trial.micros, trial.low, trial.high, false};
-    return Status::success();
+          fastest = fastest ? fastest : contender;
+        }
+    return fastest;
   }
   if (options.planner.select == plan::Select::Replay)
-    return Status::success();
+    return nullptr;
   for (Contender *contender : among) {
     if (contender->session)
       continue;
@@ -215,18 +222,18 @@ Status Championship::compare(std::vector<Contender *> among) {
     if (status)
       continue;
     if (contender == contenders[0].get())
-      return status;
+      return status.takeError();
     options.log(LogLevel::Warning, "the {} plan does not run: {}", contender->name,
                 status.error().message);
   }
   std::erase_if(among, [](const Contender *contender) { return !contender->session; });
   if (Status status = race(among); !status)
-    return status;
+    return status.takeError();
   plan::Evaluation evaluation;
   for (const Contender *contender : among)
     evaluation.trials.push_back(numberedTrial(contender->name, contender->timing));
   cache.store(key, evaluation);
-  return Status::success();
+  return among.front();
 }
 
 /// Tells the planner what the steps of a contender take at their places.
@@ -263,14 +270,14 @@ Expected<Plan> Championship::run() {
   std::vector<Contender *> all;
   for (const auto &contender : contenders)
     all.push_back(contender.get());
-  if (Status status = compare(all); !status)
-    return status.takeError();
+  auto winner = compare(all);
+  if (!winner)
+    return winner.takeError();
+  if (!*winner)
+    return std::move(contenders[0]->plan);
   for (Contender *contender : all)
     if (Status status = observe(*contender); !status)
       return status.takeError();
-  Contender *winner = fastest(all);
-  if (!winner) // nothing was timed, nor may be
-    return std::move(contenders[0]->plan);
   for (const char *name : {"refined", "refined twice", "refined three times"}) {
     auto entered = enter(name, plan::Prefer::Cost);
     if (!entered)
@@ -278,20 +285,20 @@ Expected<Plan> Championship::run() {
     if (!*entered)
       break;
     Contender &refined = *contenders.back();
-    if (Status status = compare({winner, &refined}); !status)
-      return status.takeError();
+    auto faster = compare({*winner, &refined});
+    if (!faster)
+      return faster.takeError();
     if (Status status = observe(refined); !status)
       return status.takeError();
-    if (refined.timing.micros >= 0)
-      winner = fastest({winner, &refined});
+    winner = *faster ? *faster : *winner;
   }
-  winner->timing.chosen = true;
+  (*winner)->timing.chosen = true;
   std::vector<WholeModelTiming> timings;
   for (const auto &contender : contenders)
     if (contender->timing.micros >= 0)
       timings.push_back(contender->timing);
-  winner->plan.timings = std::move(timings);
-  return std::move(winner->plan);
+  (*winner)->plan.timings = std::move(timings);
+  return std::move((*winner)->plan);
 }
 
 } // namespace

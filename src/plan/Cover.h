@@ -66,7 +66,8 @@ struct CoverSolution {
 struct CoverLimits {
   int64_t maxNodes = 500;     ///< of branch and bound, per solve
   double relativeGap = 1e-7;  ///< distance from the bound that is good enough
-  size_t maxStates = 50000;   ///< of the frontier at one value
+  size_t maxStates = 16384;   ///< of the frontier at one value
+  size_t relaxedStates = 600; ///< of the relaxed problem that bounds what the rest costs
   bool beyondFrontier = true; ///< more states there are: ask HiGHS, too, which may take minutes
 };
 

@@ -7,10 +7,13 @@
 // is kept. Where a model narrows to one value, so does the frontier, to a state for each layout of
 // it: pieces between such values are solved apart without anyone looking for them.
 //
-// States are dropped that another one beats even after converting everything it needs otherwise,
-// and those whose rest, estimated from below, makes them dearer than an answer that is known. Such
-// an answer comes from a first visit that keeps few states. The visit goes deep before it goes
-// wide, so that branches do not multiply each other.
+// States are dropped that another one beats even after converting everything it needs otherwise.
+// Where that leaves too many, as where values wait long for their last user, the rest is solved for
+// a relaxed problem first, in which needs of such values are forgotten until the frontier comes
+// near them; that is a bound from below for the rest of every state, which drops all states that
+// cannot better an answer that is known by more than the gap. Such an answer comes from a first
+// visit that keeps few states. The visit goes deep before it goes wide, so that branches do not
+// multiply each other.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -22,7 +25,7 @@
 namespace dovetail::plan {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNone = UINT32_MAX, kAnyLayout = UINT32_MAX;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Cost {
@@ -33,9 +36,6 @@ struct Cost {
   }
   friend Cost operator+(const Cost &a, const Cost &b) {
     return {a.against + b.against, a.micros + b.micros};
-  }
-  friend Cost operator-(const Cost &a, const Cost &b) {
-    return {a.against - b.against, a.micros - b.micros};
   }
 };
 
@@ -78,6 +78,7 @@ struct Node {
 struct State {
   Key key;
   uint32_t node = 0;
+  Cost total; ///< with what the rest costs at least
 };
 
 struct Layer {
@@ -95,25 +96,47 @@ public:
     if (!findOrder())
       return false;
     prepareOptions();
-    lookAhead();
+    findUsers();
+    rests.assign(values.size(), {});
     return true;
+  }
+
+  /// A pass that forgets needs wherever there are more than `width` states. Where it did not have
+  /// to, its answer is the cheapest cover; else rest() knows bounds from then on.
+  std::optional<CoverSolution> relax(size_t width) {
+    start();
+    for (uint32_t position = static_cast<uint32_t>(values.size()); position-- > 0;) {
+      Layer layer = std::move(layers[position]);
+      layers[position] = {};
+      dropBeaten(layer.states);
+      while (layer.states.size() > width && forgetFurthest(layer.states, position)) {
+        Layer merged;
+        for (State &state : layer.states) {
+          forget(state.key, position);
+          auto [found, isNew] =
+              merged.index.try_emplace(state.key, static_cast<uint32_t>(merged.states.size()));
+          if (isNew)
+            merged.states.push_back(std::move(state));
+          else if (State &known = merged.states[found->second];
+                   nodes[state.node].cost < nodes[known.node].cost)
+            known.node = state.node;
+        }
+        layer = std::move(merged);
+        dropBeaten(layer.states);
+      }
+      for (const State &state : layer.states)
+        visit(position, state);
+    }
+    return isRelaxed || end == kNone ? std::nullopt : std::optional(trace());
   }
 
   /// The cheapest cover, or nothing where none is cheaper than `limit`. `truncated` says that
   /// states were dropped because there were more than `maxStates`.
   std::optional<CoverSolution> solve(size_t maxStates, const Cost &limit, bool &truncated) {
-    cutoff = limit;
     truncated = false;
-    layers.assign(values.size(), {});
-    nodes.clear();
-    conversionPool.clear();
-    end = kNone;
-    Key start;
-    for (LayoutState state : problem.required)
-      addNeed(start, state);
-    std::sort(start.begin(), start.end(), std::greater<>());
-    if (uint32_t place = arrive(std::move(start), Node{}); place != kNone)
-      nodes[place] = Node{};
+    cutoff = limit;
+    isBounding = true;
+    start();
     for (uint32_t position = static_cast<uint32_t>(values.size()); position-- > 0;) {
       Layer layer = std::move(layers[position]);
       layers[position] = {};
@@ -121,17 +144,21 @@ public:
       if (layer.states.size() > maxStates) {
         truncated = true;
         std::stable_sort(layer.states.begin(), layer.states.end(),
-                         [&](const State &a, const State &b) {
-                           return total(a, position) < total(b, position);
-                         });
+                         [](const State &a, const State &b) { return a.total < b.total; });
         layer.states.resize(maxStates);
       }
       for (const State &state : layer.states)
         visit(position, state);
     }
-    if (end == kNone)
-      return std::nullopt;
-    return trace();
+    isBounding = false;
+    return end == kNone ? std::nullopt : std::optional(trace());
+  }
+
+  /// What any cover costs at least.
+  Cost bound() {
+    Key key = startKey();
+    uint32_t next = settle(key);
+    return next == kNone ? Cost{} : rest(std::move(key), next);
   }
 
 private:
@@ -187,12 +214,9 @@ private:
       for (LayoutState give : option.gives)
         if (before(last, give.value))
           last = give.value;
-      for (LayoutState need : option.needs) {
-        if (!before(need.value, last))
-          return false;
+      for (LayoutState need : option.needs)
         if (madeOf[last].insert(need.value).second)
           ++waiting[need.value];
-      }
     }
     std::vector<uint32_t> stack;
     for (uint32_t value : values)
@@ -232,108 +256,140 @@ private:
             lowest[other.value] = std::min(lowest[other.value], positions[give.value]);
   }
 
-  /// Two bounds from below on what it takes to have a state. The path: the cheapest option with the
-  /// dearest of its needs. The share: options with all their needs, where a value that k others may
-  /// be made of counts a k-th for each of them, so that shares of a whole frontier add up.
-  struct Ahead {
-    Cost path;
-    double share = 0;
-  };
-
-  void lookAhead() {
-    ahead.assign(positions.size(), {});
+  void findUsers() {
     users.assign(positions.size(), {});
-    for (LayoutState state : problem.required)
-      users[state.value].insert(kNone);
-    for (const CoverOption &option : problem.options) {
-      uint32_t last = 0;
-      for (LayoutState give : option.gives)
-        last = std::max(last, positions[give.value]);
+    vagueFrom.assign(positions.size(), kNone);
+    goneFrom.assign(positions.size(), kNone);
+    for (const CoverOption &option : problem.options)
       for (LayoutState need : option.needs)
-        users[need.value].insert(last);
-    }
-    for (uint32_t value : values)
-      lookAhead(value);
+        for (LayoutState give : option.gives)
+          users[need.value].insert(positions[give.value]);
   }
 
-  void lookAhead(uint32_t value) {
-    std::map<uint32_t, Ahead> &costs = ahead[value];
-    auto improve = [&](uint32_t layout, const Ahead &by) {
-      auto [found, isNew] = costs.try_emplace(layout, by);
-      found->second.path = std::min(found->second.path, by.path);
-      found->second.share = std::min(found->second.share, by.share);
-    };
-    for (uint32_t index : givers[value]) {
-      const CoverOption &option = problem.options[index];
-      Ahead sum;
-      bool possible = true;
-      for (LayoutState need : option.needs) {
-        if (isAvailable(need))
-          continue;
-        auto found = ahead[need.value].find(need.layout);
-        if (found == ahead[need.value].end()) {
-          possible = false;
-          break;
+  Key startKey() const {
+    Key key;
+    for (LayoutState state : problem.required)
+      addNeed(key, state);
+    return key;
+  }
+
+  void start() {
+    layers.assign(values.size(), {});
+    nodes.clear();
+    conversionPool.clear();
+    end = kNone;
+    if (uint32_t place = arrive(startKey(), Cost{}); place != kNone)
+      nodes[place] = Node{};
+  }
+
+  /// Lets what is needed of one more value be forgotten: of the one furthest away, until the
+  /// nearest of those users is visited that are still to come. First in which layouts; where that
+  /// is forgotten of all, that they are needed. False where there is nothing to be forgotten.
+  bool forgetFurthest(const std::vector<State> &states, uint32_t position) {
+    uint32_t furthest = kNone, vague = kNone;
+    for (const State &state : states)
+      for (Fact fact : state.key)
+        if (kindOf(fact) == FactKind::Need && positionOf(fact) < position) {
+          uint32_t &at = detailOf(fact) == kAnyLayout ? vague : furthest;
+          at = std::min(at, positionOf(fact));
         }
-        sum.path = std::max(sum.path, found->second.path);
-        sum.share += found->second.share / static_cast<double>(users[need.value].size());
-      }
-      sum.path = sum.path + Cost{option.against, option.cost};
-      sum.share += option.cost / static_cast<double>(option.gives.size());
-      for (LayoutState give : option.gives)
-        if (possible && give.value == value)
-          improve(give.layout, sum);
-    }
-    for (uint32_t layout : available[value])
-      improve(layout, {});
-    std::map<uint32_t, Ahead> given = costs;
-    for (uint32_t index : conversionsOf[value]) {
-      const CoverConversion &conversion = problem.conversions[index];
-      if (auto from = given.find(conversion.from); from != given.end())
-        improve(conversion.to, {from->second.path + Cost{0, conversion.cost},
-                                from->second.share + conversion.cost});
-    }
+    std::vector<uint32_t> &from = furthest == kNone ? goneFrom : vagueFrom;
+    if (furthest == kNone)
+      furthest = vague;
+    if (furthest == kNone)
+      return false;
+    const std::set<uint32_t> &all = users[values[furthest]];
+    auto later = all.upper_bound(position);
+    from[values[furthest]] = later == all.begin() ? furthest + 1 : *std::prev(later);
+    isRelaxed = true;
+    return true;
   }
 
-  /// What the rest costs at least. What is given already is paid for, and is taken off again where
-  /// the bounds of others contain it.
-  Cost least(const Key &key, uint32_t next) const {
-    Cost path, paid;
-    double shares = 0, most = 0;
+  /// Forgets what may be, where `next` is the position to be visited next.
+  void forget(Key &key, uint32_t next) const {
+    size_t kept = 0;
+    uint32_t vague = kNone, exact = kNone; // positions of the last needs of either kind
     for (size_t i = 0; i < key.size(); ++i) {
-      FactKind kind = kindOf(key[i]);
-      if (kind == FactKind::Taken)
-        continue;
-      uint32_t value = values[positionOf(key[i])];
-      const auto &costs = ahead[value];
-      auto found = costs.find(detailOf(key[i]));
-      if (kind == FactKind::Given) {
-        for (const auto &entry : costs) {
-          paid = paid + Cost{entry.second.path.against, std::max(0.0, entry.second.path.micros)};
-          shares -= entry.second.share;
-        }
-        continue;
+      Fact fact = key[i];
+      uint32_t position = positionOf(fact);
+      if (kindOf(fact) == FactKind::Need && position != next) {
+        uint32_t value = values[position];
+        if (next >= goneFrom[value])
+          continue;
+        if (next >= vagueFrom[value])
+          fact = makeFact(position, FactKind::Need, kAnyLayout);
       }
-      if (found == costs.end())
-        return {INT32_MAX, kInfinity};
-      path = std::max(path, found->second.path);
-      most = std::max(most, found->second.share);
-      bool lastOfValue = i + 1 == key.size() || kindOf(key[i + 1]) != FactKind::Need ||
-                         positionOf(key[i + 1]) != positionOf(key[i]);
-      if (!lastOfValue)
-        continue;
-      const std::set<uint32_t> &all = users[value];
-      auto visited =
-          static_cast<double>(std::distance(all.upper_bound(next), all.end())); // small sets
-      shares += most * visited / static_cast<double>(all.size());
-      most = 0;
+      if (kindOf(fact) == FactKind::Need && detailOf(fact) == kAnyLayout) {
+        if (vague == position)
+          continue;
+        vague = position;
+      } else if (kindOf(fact) == FactKind::Need) {
+        // Who needs it in one layout needs it in any; that fact came right before the first.
+        if (vague == position && exact != position)
+          --kept;
+        exact = position;
+      }
+      key[kept++] = fact;
     }
-    path = std::max(path - paid, Cost{});
-    return {path.against, std::max(path.micros, shares)};
+    key.resize(kept);
   }
 
-  Cost total(const State &state, uint32_t position) const {
-    return nodes[state.node].cost + least(state.key, position);
+  /// What the rest costs at least: exactly what it costs where needs may be forgotten.
+  Cost rest(Key key, uint32_t next) {
+    if (!isRelaxed)
+      return {};
+    struct Child {
+      Cost cost;
+      uint32_t next = kNone;
+      Key key;
+    };
+    struct Frame {
+      uint32_t position;
+      Key key;
+      std::vector<Child> children;
+      size_t done = 0;
+      Cost best{INT32_MAX, kInfinity};
+    };
+    forget(key, next);
+    if (auto known = rests[next].find(key); known != rests[next].end())
+      return known->second;
+    std::vector<Frame> stack;
+    auto enter = [&](Key &&of, uint32_t position) {
+      Frame frame{position, std::move(of), {}, 0, {INT32_MAX, kInfinity}};
+      forEachMove(position, frame.key,
+                  [&](uint32_t, const std::vector<uint32_t> &, const Cost &cost, Key &&after) {
+                    Child child{cost, settle(after), std::move(after)};
+                    if (child.next != kNone)
+                      forget(child.key, child.next);
+                    frame.children.push_back(std::move(child));
+                  });
+      stack.push_back(std::move(frame));
+    };
+    enter(std::move(key), next);
+    Cost result;
+    while (!stack.empty()) {
+      Frame &frame = stack.back();
+      if (frame.done == frame.children.size()) {
+        result = frame.best;
+        rests[frame.position].emplace(std::move(frame.key), result);
+        stack.pop_back();
+        continue;
+      }
+      Child &child = frame.children[frame.done];
+      if (child.next != kNone) {
+        auto known = rests[child.next].find(child.key);
+        if (known == rests[child.next].end()) {
+          uint32_t below = child.next;
+          Key of = child.key;
+          enter(std::move(of), below);
+          continue;
+        }
+        child.cost = child.cost + known->second;
+      }
+      frame.best = std::min(frame.best, child.cost);
+      ++frame.done;
+    }
+    return result;
   }
 
   bool isAvailable(LayoutState state) const {
@@ -371,13 +427,31 @@ private:
   }
 
   void visit(uint32_t position, const State &state) {
+    forEachMove(position, state.key,
+                [&](uint32_t option, const std::vector<uint32_t> &conversions, const Cost &cost,
+                    Key &&key) {
+                  Node node{nodes[state.node].cost + cost, state.node, option,
+                            static_cast<uint32_t>(conversionPool.size()),
+                            static_cast<uint32_t>(conversions.size())};
+                  if (uint32_t place = arrive(std::move(key), node.cost); place != kNone) {
+                    nodes[place] = node;
+                    conversionPool.insert(conversionPool.end(), conversions.begin(),
+                                          conversions.end());
+                  }
+                });
+  }
+
+  /// All ways to have the value at a position in the layouts in which it is needed:
+  /// move(option, conversions, cost, facts that remain).
+  template <typename Move>
+  void forEachMove(uint32_t position, const Key &key, const Move &move) const {
     uint32_t value = values[position];
     std::vector<uint32_t> needed, given = available[value];
-    Key rest;
+    Key others;
     bool fromOption = false;
-    for (Fact fact : state.key) {
+    for (Fact fact : key) {
       if (kindOf(fact) == FactKind::Taken || positionOf(fact) != position) {
-        rest.push_back(fact);
+        others.push_back(fact);
       } else if (kindOf(fact) == FactKind::Need) {
         needed.push_back(detailOf(fact));
       } else {
@@ -387,26 +461,27 @@ private:
     }
     if (!given.empty()) {
       if (fromOption)
-        addTaken(rest, value);
-      step(state.node, kNone, value, needed, given, std::move(rest), Cost{});
+        addTaken(others, value);
+      convert(kNone, value, needed, given, std::move(others), Cost{}, move);
       return;
     }
     for (uint32_t option : givers[value])
-      take(state, option, value, needed, rest);
+      take(key, option, value, needed, others, move);
   }
 
-  void take(const State &state, uint32_t index, uint32_t value, const std::vector<uint32_t> &needed,
-            const Key &rest) {
+  template <typename Move>
+  void take(const Key &before, uint32_t index, uint32_t value, const std::vector<uint32_t> &needed,
+            const Key &others, const Move &move) const {
     const CoverOption &option = problem.options[index];
     std::vector<uint32_t> given;
     for (LayoutState give : option.gives) {
       if (give.value == value)
         given.push_back(give.layout);
-      else if (positions[give.value] > positions[value] ? isTaken(state.key, give.value)
-                                                        : isGiven(state.key, give.value))
+      else if (positions[give.value] > positions[value] ? isTaken(before, give.value)
+                                                        : isGiven(before, give.value))
         return; // a value is put into memory by one kernel
     }
-    Key key = rest;
+    Key key = others;
     for (LayoutState give : option.gives)
       if (positions[give.value] < positions[value])
         key.push_back(makeFact(positions[give.value], FactKind::Given, give.layout));
@@ -414,15 +489,16 @@ private:
         addTaken(key, give.value);
     for (LayoutState need : option.needs)
       addNeed(key, need);
-    step(state.node, index, value, needed, given, std::move(key), {option.against, option.cost});
+    convert(index, value, needed, given, std::move(key), {option.against, option.cost}, move);
   }
 
-  /// The state after a value: with the cheapest conversions to all layouts in which it is needed.
-  void step(uint32_t parent, uint32_t option, uint32_t value, const std::vector<uint32_t> &needed,
-            const std::vector<uint32_t> &given, Key key, Cost cost) {
+  /// With the cheapest conversions to all layouts in which the value is needed.
+  template <typename Move>
+  void convert(uint32_t option, uint32_t value, const std::vector<uint32_t> &needed,
+               const std::vector<uint32_t> &given, Key key, Cost cost, const Move &move) const {
     std::vector<uint32_t> chosen;
     for (uint32_t layout : needed) {
-      if (std::find(given.begin(), given.end(), layout) != given.end())
+      if (layout == kAnyLayout || std::find(given.begin(), given.end(), layout) != given.end())
         continue;
       uint32_t best = kNone;
       for (uint32_t index : conversionsOf[value]) {
@@ -437,30 +513,42 @@ private:
       chosen.push_back(best);
       cost.micros += problem.conversions[best].cost;
     }
-    Node node{nodes[parent].cost, parent, option, static_cast<uint32_t>(conversionPool.size()),
-              static_cast<uint32_t>(chosen.size())};
-    node.cost.against += cost.against;
-    node.cost.micros += cost.micros;
+    move(option, chosen, cost, std::move(key));
+  }
+
+  /// Brings a key into its order and leaves out what cannot matter any more. Returns the position
+  /// of the value to be visited next; nothing where no fact is left.
+  static uint32_t settle(Key &key) {
     std::sort(key.begin(), key.end(), std::greater<>());
-    if (uint32_t place = arrive(std::move(key), node); place != kNone) {
-      nodes[place] = node;
-      conversionPool.insert(conversionPool.end(), chosen.begin(), chosen.end());
-    }
+    uint32_t next = kNone;
+    for (Fact fact : key)
+      if (kindOf(fact) != FactKind::Taken) {
+        next = positionOf(fact);
+        break;
+      }
+    if (next == kNone)
+      key.clear();
+    else
+      std::erase_if(key, [&](Fact fact) {
+        return kindOf(fact) == FactKind::Taken && positionOf(fact) > next;
+      });
+    return next;
   }
 
   /// Where the node of a state goes; nothing where the state was reached as cheaply before.
-  uint32_t arrive(Key key, const Node &node) {
-    uint32_t next = 0;
-    bool open = false;
-    for (Fact fact : key)
-      if (kindOf(fact) != FactKind::Taken) {
-        next = std::max(next, positionOf(fact));
-        open = true;
-      }
-    if (!(node.cost + least(key, next) < cutoff))
-      return kNone;
-    if (!open) {
-      if (end != kNone && !(node.cost < nodes[end].cost))
+  uint32_t arrive(Key key, const Cost &cost) {
+    uint32_t next = settle(key);
+    if (!isBounding && next != kNone)
+      forget(key, next);
+    Cost total = cost;
+    if (isBounding) {
+      if (next != kNone)
+        total = total + rest(key, next);
+      if (!(total < cutoff))
+        return kNone;
+    }
+    if (next == kNone) {
+      if (end != kNone && !(cost < nodes[end].cost))
         return kNone;
       if (end == kNone) {
         end = static_cast<uint32_t>(nodes.size());
@@ -468,24 +556,25 @@ private:
       }
       return end;
     }
-    std::erase_if(
-        key, [&](Fact fact) { return kindOf(fact) == FactKind::Taken && positionOf(fact) > next; });
     Layer &layer = layers[next];
     auto [found, isNew] = layer.index.try_emplace(key, static_cast<uint32_t>(layer.states.size()));
     if (isNew) {
       uint32_t place = static_cast<uint32_t>(nodes.size());
       nodes.emplace_back();
-      layer.states.push_back({std::move(key), place});
+      layer.states.push_back({std::move(key), place, total});
       return place;
     }
-    uint32_t place = layer.states[found->second].node;
-    return node.cost < nodes[place].cost ? place : kNone;
+    State &state = layer.states[found->second];
+    if (!(cost < nodes[state.node].cost))
+      return kNone;
+    state.total = total;
+    return state.node;
   }
 
   /// What it costs at most to have a value in a layout besides those that the rest provides.
   double dearestConversion(uint32_t value, uint32_t layout) {
     auto [found, isNew] = dearest.try_emplace({value, layout}, 0);
-    if (!isNew)
+    if (!isNew || layout == kAnyLayout)
       return found->second;
     double most = 0;
     for (uint32_t source : sources[value]) {
@@ -592,9 +681,13 @@ private:
   /// By value: the lowest position at which an option that gives it, too, may be taken.
   std::vector<uint32_t> lowest;
   std::vector<std::vector<uint32_t>> available, conversionsOf, givers; ///< by value
-  std::vector<std::set<uint32_t>> sources;      ///< by value: layouts in which it may be given
-  std::vector<std::map<uint32_t, Ahead>> ahead; ///< by value, then layout
-  std::vector<std::set<uint32_t>> users;        ///< by value: positions of what may be made of it
+  std::vector<std::set<uint32_t>> sources; ///< by value: layouts in which it may be given
+  std::vector<std::set<uint32_t>> users;   ///< by value: positions of what may be made of it
+  /// By value: from which position on it is forgotten in which layouts it is needed, and that it
+  /// is.
+  std::vector<uint32_t> vagueFrom, goneFrom;
+  bool isRelaxed = false, isBounding = false;
+  std::vector<std::unordered_map<Key, Cost, KeyHash>> rests; ///< by position
   std::map<std::pair<uint32_t, uint32_t>, double> dearest;
   std::vector<Layer> layers;
   std::vector<Node> nodes;
@@ -609,24 +702,31 @@ std::optional<CoverSolution> solveCoverByFrontier(const CoverProblem &problem,
   Frontier frontier(problem);
   if (!frontier.prepare())
     return std::nullopt;
+  auto finish = [&](std::optional<CoverSolution> solution) {
+    return solution && orderCover(problem, *solution, nullptr) ? std::move(solution) : std::nullopt;
+  };
+  // Where that many states suffice all along, nothing has to be bounded.
+  if (auto solution = frontier.relax(std::min(limits.relaxedStates, limits.maxStates)))
+    return finish(std::move(solution));
   std::optional<CoverSolution> best;
-  Cost cutoff{INT64_MAX / 2, kInfinity};
+  Cost cutoff{INT64_MAX / 2, kInfinity}, bound = frontier.bound();
   bool truncated = true;
   for (size_t maxStates = 64; truncated; maxStates *= 16) {
     maxStates = std::min(maxStates, limits.maxStates);
-    auto solution = frontier.solve(maxStates, cutoff, truncated);
-    if (solution && !orderCover(problem, *solution, nullptr))
-      return std::nullopt;
+    auto solution = finish(frontier.solve(maxStates, cutoff, truncated));
     if (solution)
       best = std::move(solution);
     if (!best || maxStates == limits.maxStates)
       break;
     // From here on only what is better by more than the gap is of interest.
     cutoff = {static_cast<int64_t>(best->against), best->cost * (1 - limits.relativeGap)};
+    truncated &= bound < cutoff;
   }
   if (best) {
     best->exact = !truncated;
-    best->bound = truncated ? 0 : std::min(best->cost, cutoff.micros);
+    if (!truncated)
+      bound.micros = cutoff.micros;
+    best->bound = std::min(best->cost, uint64_t(bound.against) == best->against ? bound.micros : 0);
   }
   return best;
 }

@@ -657,6 +657,8 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
   // Conversions are estimated until some answer wants them, and so is what the budget did not
   // reach; then they are measured, or at least built, and the answer is sought again.
   constexpr int kMostRounds = 12;
+  constexpr size_t kQuickStates = 1024; // find the best answer nearly always, if without proof
+  bool thorough = false;
   for (int round = 0; round <= kMostRounds; ++round) {
     cover = {};
     optionMeanings.clear();
@@ -670,12 +672,18 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
       addKernelOptions(region, prefer);
     addViewOptions();
     addConversions(round == kMostRounds);
-    for (const TableValue &value : table.values)
-      cover.ranks.push_back(static_cast<uint32_t>(value.producer + 1));
+    for (const TableValue &value : table.values) {
+      bool isStridedView = !value.strides.empty(); // made as soon as what it shows
+      cover.ranks.push_back(isStridedView ? cover.ranks[table.ops[value.producer].inputs[0]]
+                                          : static_cast<uint32_t>(value.producer + 1));
+    }
     auto from = std::chrono::steady_clock::now();
     // Times are measured to a few per cent; proving more than that would be for show. Where the
     // frontier has an answer, if not a proven one, the solver would take minutes to better it.
-    auto solved = solveCover(cover, {.maxNodes = 1, .relativeGap = 0.002, .beyondFrontier = false});
+    CoverLimits limits{.maxNodes = 1, .relativeGap = 0.002, .beyondFrontier = false};
+    if (!thorough)
+      limits.maxStates = kQuickStates;
+    auto solved = solveCover(cover, limits);
     if (!solved)
       return explainNoCover(solved.takeError());
     options.log(LogLevel::Debug,
@@ -691,6 +699,10 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
         return learned.takeError();
       if (*learned)
         continue;
+      if (!solution.exact && !thorough) {
+        thorough = true;
+        continue;
+      }
     }
     auto lost = buildChosen(solution);
     if (!lost)
