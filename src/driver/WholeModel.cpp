@@ -45,6 +45,7 @@ Status start(Contender &contender, const std::shared_ptr<const PluginSet> &plugi
   if (!session)
     return session.takeError();
   contender.session = std::move(*session);
+  contender.memory.clear();
   return bindNoise(*contender.session, contender.plan, {}, contender.memory, options.dims);
 }
 
@@ -87,12 +88,12 @@ Expected<double> turn(Contender &contender) {
   return median(std::move(samples));
 }
 
-/// Runs the contenders in turns for a while; fills their timings and puts the fastest first. The
-/// machine may change its pace in the middle, so that contenders are compared round by round.
-Status race(std::vector<Contender *> &contenders) {
-  constexpr double kSeconds = 3;
-  constexpr size_t kMostRounds = 60, kLeastRounds = 9;
-  std::vector<std::vector<double>> samples(contenders.size());
+using Samples = std::vector<std::vector<double>>; // [contenders][rounds], in microseconds
+
+/// Runs the contenders in turns for a while.
+Status runRounds(const std::vector<Contender *> &contenders, Samples &samples) {
+  constexpr double kSeconds = 1;
+  constexpr size_t kMostRounds = 20, kLeastRounds = 3;
   for (Contender *contender : contenders)
     for (int warmUp = 0; warmUp < 2; ++warmUp)
       if (Status status = contender->session->run(); !status)
@@ -109,6 +110,12 @@ Status race(std::vector<Contender *> &contenders) {
       samples[number].push_back(*taken);
     }
   }
+  return Status::success();
+}
+
+/// Fills the timings and puts the fastest first. The machine may change its pace in the middle, so
+/// that contenders are compared round by round.
+void rank(std::vector<Contender *> &contenders, const Samples &samples) {
   std::map<const Contender *, double> shares; // of the time of a round
   for (size_t i = 0; i < contenders.size(); ++i) {
     contenders[i]->timing = summarize(contenders[i]->name, samples[i]);
@@ -123,7 +130,6 @@ Status race(std::vector<Contender *> &contenders) {
   }
   std::stable_sort(contenders.begin(), contenders.end(),
                    [&](const Contender *a, const Contender *b) { return shares[a] < shares[b]; });
-  return Status::success();
 }
 
 /// Medians of the steps of block 0 over a few runs, in microseconds.
@@ -215,20 +221,28 @@ Expected<Contender *> Championship::compare(std::vector<Contender *> among) {
   }
   if (options.planner.select == plan::Select::Replay)
     return nullptr;
-  for (Contender *contender : among) {
-    if (contender->session)
-      continue;
-    Status status = start(*contender, plugins, options);
-    if (status)
-      continue;
-    if (contender == contenders[0].get())
+  // Where in memory weights and intermediate values come to lie makes a difference: they are placed
+  // anew for each heat.
+  constexpr int kHeats = 3;
+  Samples samples;
+  for (int heat = 0; heat < kHeats; ++heat) {
+    for (Contender *contender : among) {
+      contender->session.reset();
+      Status status = start(*contender, plugins, options);
+      if (status)
+        continue;
+      if (contender == contenders[0].get() || heat > 0)
+        return status.takeError();
+      options.log(LogLevel::Warning, "the {} plan does not run: {}", contender->name,
+                  status.error().message);
+    }
+    if (heat == 0)
+      std::erase_if(among, [](const Contender *contender) { return !contender->session; });
+    samples.resize(among.size());
+    if (Status status = runRounds(among, samples); !status)
       return status.takeError();
-    options.log(LogLevel::Warning, "the {} plan does not run: {}", contender->name,
-                status.error().message);
   }
-  std::erase_if(among, [](const Contender *contender) { return !contender->session; });
-  if (Status status = race(among); !status)
-    return status.takeError();
+  rank(among, samples);
   plan::Evaluation evaluation;
   for (const Contender *contender : among)
     evaluation.trials.push_back(numberedTrial(contender->name, contender->timing));
