@@ -19,6 +19,9 @@ using namespace mlir;
 namespace dovetail::importer {
 namespace {
 
+constexpr int kOldestOpSet = 7;
+constexpr int kOldestFormat = 3; ///< op sets had no versions before
+
 std::string functionKey(const std::string &domain, const std::string &name,
                         const std::string &overload) {
   return domain + '\0' + name + '\0' + overload;
@@ -61,10 +64,11 @@ Expected<OpSets> GraphImport::readOpSets(const ImportedSets &imports) {
   int newest = known.at("").second;
   for (const onnx::OperatorSetIdProto &import : imports) {
     std::string domain = import.domain() == "ai.onnx" ? "" : import.domain();
-    if (domain.empty() && (import.version() < 1 || import.version() > newest))
+    if (domain.empty() && (import.version() < kOldestOpSet || import.version() > newest))
       return badInput(
-          "the model is written for version {} of the ONNX op set; versions 1 to {} are supported",
-          import.version(), newest);
+          "the model is written for version {} of the ONNX op set; versions {} to {} are "
+          "supported; export it for one of them",
+          import.version(), kOldestOpSet, newest);
     int version = int(std::clamp<int64_t>(import.version(), 0, INT32_MAX));
     auto [set, isNew] = sets.emplace(domain, version);
     if (!isNew && set->second != version)
@@ -108,16 +112,14 @@ Expected<OwningOpRef<ModuleOp>> GraphImport::run() {
     return status.takeError();
   const onnx::ModelProto &model = file.model();
   const onnx::GraphProto &graph = model.graph();
-  if (model.ir_version() < 1 || model.ir_version() > onnx::IR_VERSION)
-    return badInput("the model is stored in version {} of ONNX's format; versions 1 to {} are "
-                    "supported; export it with an older version",
-                    model.ir_version(), int(onnx::IR_VERSION));
+  if (model.ir_version() < kOldestFormat || model.ir_version() > onnx::IR_VERSION)
+    return badInput("the model is stored in version {} of ONNX's format; versions {} to {} are "
+                    "supported; export it with one of them",
+                    model.ir_version(), kOldestFormat, int(onnx::IR_VERSION));
   Expected<OpSets> sets = readOpSets(model.opset_import());
   if (!sets)
     return sets.takeError();
   opSets = std::move(*sets);
-  if (model.ir_version() < 3) // before op sets were named
-    opSets.emplace("", 1);
   for (const onnx::FunctionProto &function : model.functions()) {
     std::string domain = function.domain() == "ai.onnx" ? "" : function.domain();
     if (!functions.emplace(functionKey(domain, function.name(), function.overload()), &function)

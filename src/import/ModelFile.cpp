@@ -148,11 +148,6 @@ dvt_type elementType(int onnxType) {
   }
 }
 
-int elementTypeOfName(const std::string &name) {
-  onnx::TensorProto::DataType type = onnx::TensorProto::UNDEFINED;
-  return onnx::TensorProto::DataType_Parse(name, &type) ? type : 0;
-}
-
 std::string elementTypeName(int onnxType) {
   if (onnx::TensorProto::DataType_IsValid(onnxType))
     return onnx::TensorProto::DataType_Name(onnx::TensorProto::DataType(onnxType));

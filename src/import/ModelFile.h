@@ -58,8 +58,6 @@ private:
 
 /// dvt type of an ONNX element type; DVT_UNDEFINED for those Dovetail has no form for.
 dvt_type elementType(int onnxType);
-/// Number of the ONNX element type of that name ("FLOAT16"); 0 where there is none.
-int elementTypeOfName(const std::string &name);
 /// "FLOAT16", "COMPLEX64"; also for numbers that are no type.
 std::string elementTypeName(int onnxType);
 

@@ -34,16 +34,10 @@ Status pad(NodeImport &node) {
     return Status::success();
   if (!node.operand(0))
     return node.fail("needs an operand");
-  node.intsToOperand(node.version < 2 ? "paddings" : "pads", 1);
+  node.intsToOperand("pads", 1);
   node.setOperand(2,
                   node.emitter.scalar(node.emitter.type(node.operand(0)), node.real("value", 0)));
   node.erase("value");
-  return Status::success();
-}
-
-Status concat(NodeImport &node) {
-  if (node.version < 4 && !node.has("axis"))
-    node.set("axis", int64_t(1));
   return Status::success();
 }
 
@@ -54,14 +48,6 @@ Status transpose(NodeImport &node) {
   for (int64_t i = int64_t(node.emitter.rank(node.operand(0))) - 1; i >= 0; --i)
     reversed.push_back(i);
   node.set("perm", reversed);
-  return Status::success();
-}
-
-Status tile(NodeImport &node) {
-  if (node.version < 6)
-    return node.fail("has the form of version 1, with one axis at a time, which is not supported; "
-                     "convert the model to "
-                     "a newer op set");
   return Status::success();
 }
 
@@ -99,8 +85,8 @@ Status dft(NodeImport &node) {
 } // namespace
 
 std::vector<NamedRule> movementRules() {
-  return {{"Slice", slice},           {"Split", split}, {"Pad", pad},   {"Concat", concat},
-          {"Transpose", transpose},   {"Tile", tile},   {"TopK", topK}, {"Scatter", scatter},
+  return {{"Slice", slice},           {"Split", split}, {"Pad", pad},
+          {"Transpose", transpose},   {"TopK", topK},   {"Scatter", scatter},
           {"GridSample", gridSample}, {"DFT", dft}};
 }
 

@@ -42,7 +42,6 @@ Status softmax(NodeImport &node) {
 }
 
 Status batchNormalization(NodeImport &node) {
-  node.erase("consumed_inputs");
   if (node.version < 14) {
     if (node.version < 9 && node.integer("spatial", 1) != 1)
       return node.fail("has spatial=0, statistics for each element, which is not supported");
@@ -54,7 +53,6 @@ Status batchNormalization(NodeImport &node) {
           "is in training form (it has more than one output); export the model for inference");
     node.wanted.resize(1);
     node.erase("spatial");
-    node.erase("is_test");
     node.set("training_mode", int64_t(0));
   }
   return Status::success();
@@ -93,11 +91,6 @@ Status groupNormalization(NodeImport &node) {
   return Status::success();
 }
 
-Status instanceNormalization(NodeImport &node) {
-  node.erase("consumed_inputs");
-  return Status::success();
-}
-
 } // namespace
 
 std::vector<NamedRule> normalizationRules() {
@@ -105,8 +98,7 @@ std::vector<NamedRule> normalizationRules() {
           {"LogSoftmax", softmax},
           {"Hardmax", softmax},
           {"BatchNormalization", batchNormalization},
-          {"GroupNormalization", groupNormalization},
-          {"InstanceNormalization", instanceNormalization}};
+          {"GroupNormalization", groupNormalization}};
 }
 
 } // namespace dovetail::importer

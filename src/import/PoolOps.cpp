@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pools and their kin through the op-set versions: the order of an Lp pool was a float in version
-// 1, and RoiAlign had no half-pixel offset before 16.
+// Pools and their kin through the op-set versions: RoiAlign had no half-pixel offset before 16.
 #include "import/WindowAttributes.h"
 
 namespace dovetail::importer {
 namespace {
 
 Status pool(NodeImport &node) {
-  if (node.op == "LpPool" && node.version < 2)
-    node.set("p", int64_t(node.real("p", 2)));
   mlir::Value image = node.operand(0);
   if (!image || node.emitter.rank(image) < 3)
     return Status::success();
@@ -27,12 +24,6 @@ Status maxUnpool(NodeImport &node) {
     node.set("strides", std::vector<int64_t>(spatial, 1));
   if (!node.has("pads"))
     node.set("pads", std::vector<int64_t>(2 * spatial, 0));
-  return Status::success();
-}
-
-Status globalLpPool(NodeImport &node) {
-  if (node.version < 2)
-    node.set("p", int64_t(node.real("p", 2)));
   return Status::success();
 }
 
@@ -59,10 +50,8 @@ Status col2Im(NodeImport &node) {
 } // namespace
 
 std::vector<NamedRule> poolRules() {
-  return {{"AveragePool", pool},    {"MaxPool", pool},
-          {"LpPool", pool},         {"GlobalLpPool", globalLpPool},
-          {"MaxUnpool", maxUnpool}, {"RoiAlign", roiAlign},
-          {"Col2Im", col2Im}};
+  return {{"AveragePool", pool},    {"MaxPool", pool},      {"LpPool", pool},
+          {"MaxUnpool", maxUnpool}, {"RoiAlign", roiAlign}, {"Col2Im", col2Im}};
 }
 
 } // namespace dovetail::importer

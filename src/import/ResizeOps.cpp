@@ -63,10 +63,7 @@ Status oldResize(NodeImport &node, bool mayShrink) {
 }
 
 Status upsample(NodeImport &node) {
-  if (node.version < 7) {
-    std::vector<double> scales{1, 1, node.real("height_scale", 1), node.real("width_scale", 1)};
-    node.setOperand(1, node.emitter.floats(scales));
-  } else if (node.version < 9) {
+  if (node.version < 9) {
     auto found = node.attributes.plain.find("scales");
     auto *scales = found == node.attributes.plain.end()
                        ? nullptr

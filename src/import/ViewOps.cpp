@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that keep elements and their order, through the op-set versions: axes and shapes became
-// operands, in 5 for Reshape and in 13 for the others. Identity and dropout at inference do nothing
-// and leave no op behind.
+// Ops that keep elements and their order, through the op-set versions: axes became operands in 13.
+// Identity and dropout at inference do nothing and leave no op behind.
 #include "import/NodeImport.h"
 
 namespace dovetail::importer {
 namespace {
-
-Status reshape(NodeImport &node) {
-  if (node.version < 5) {
-    node.erase("consumed_inputs");
-    node.intsToOperand("shape", 1);
-  }
-  return Status::success();
-}
 
 Status axesToOperand(NodeImport &node) {
   if (node.version < 13)
@@ -39,7 +30,6 @@ Expected<mlir::Value> fullMask(NodeImport &node) {
 }
 
 Status dropout(NodeImport &node) {
-  node.erase("consumed_inputs");
   if (!node.operand(0))
     return node.fail("needs an operand");
   if (node.operand(2)) {
@@ -61,8 +51,7 @@ Status dropout(NodeImport &node) {
 } // namespace
 
 std::vector<NamedRule> viewRules() {
-  return {{"Reshape", reshape},
-          {"Squeeze", axesToOperand},
+  return {{"Squeeze", axesToOperand},
           {"Unsqueeze", axesToOperand},
           {"Identity", identity},
           {"Dropout", dropout}};

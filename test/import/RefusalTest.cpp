@@ -108,6 +108,8 @@ TEST(Refusal, UnknownOpsDomainsAndVersions) {
               HasSubstr("removed in version 10"));
   EXPECT_THAT(refused("g (float[2] x) => (float[2] y) { y = Relu(x) }", 99),
               HasSubstr("version 99"));
+  EXPECT_THAT(refused("g (float[2] x) => (float[2] y) { y = Relu(x) }", 6),
+              HasSubstr("version 6 of the ONNX op set; versions 7 to"));
   EXPECT_THAT(
       importedText(parseModel("<ir_version: 8, opset_import: [\"\" : 17, \"com.example\" : 1]>\n"
                               "g (float[2] x) => (float[2] y) { y = com.example.Thing(x) }")),

@@ -61,7 +61,7 @@ TEST(Upgrade, AttributesThatBecameOperands) {
 }
 
 TEST(Upgrade, OldClipHasBoundsBothWays) {
-  EXPECT_THAT(upgraded(6, "g (float[8] x) => (float[8] y) { y = Clip <min=0.0> (x) }"),
+  EXPECT_THAT(upgraded(7, "g (float[8] x) => (float[8] y) { y = Clip <min=0.0> (x) }"),
               AllOf(HasSubstr("dense<0.000000e+00>"), HasSubstr("dense<3.40282347E+38>")));
 }
 
@@ -75,17 +75,6 @@ TEST(Upgrade, SoftmaxBefore13TakesTheTensorAsAMatrix) {
   EXPECT_THAT(
       upgraded(11, "g (float[2,3,4] x) => (float[2,3,4] y) { y = LogSoftmax <axis=2> (x) }"),
       AllOf(HasSubstr("dvt.log_softmax(%arg0) {axis = -1 : i64}"), Not(HasSubstr("flatten"))));
-}
-
-TEST(Upgrade, BroadcastingByAttributesBefore7) {
-  EXPECT_THAT(upgraded(6, "g (float[2,3,4] x, float[3] b) => (float[2,3,4] y) { y = Add "
-                          "<broadcast=1, axis=1> (x, b) }"),
-              AllOf(HasSubstr("dvt.unsqueeze"), HasSubstr("(tensor<2x3x4xf32>, tensor<3x1xf32>)")));
-  EXPECT_THAT(upgraded(6, "g (float[2,3] x, float[3] b) => (float[2,3] y) { y = Add (x, b) }"),
-              HasSubstr("without the attribute broadcast"));
-  EXPECT_THAT(
-      upgraded(6, "g (float[2,3,4] x, float[3] s) => (float[2,3,4] y) { y = PRelu (x, s) }"),
-      HasSubstr("(tensor<2x3x4xf32>, tensor<3x1xf32>)"));
 }
 
 TEST(Upgrade, DropoutAndIdentityVanish) {
