@@ -104,6 +104,11 @@ def test_plan_is_made(dovetail, tiny_artifact):
                    "--deterministic"):
         dovetail.refuses(2, "run", path, option, says="is an artifact, whose plan is made.*need the model")
     dovetail.refuses(2, "run", path, "--dim", "N=3", says="fixed dimensions")
+    for options in ["--select=measure"], ["--budget=5", "--cache=other"]:
+        done = dovetail("run", path, *options)
+        named = " or ".join(option.partition("=")[0] for option in options)
+        assert done.stderr == f"dovetail: warning: {path} is an artifact, whose plan is made; {named} changes nothing\n"
+        assert not (dovetail.folder / "other").exists()
 
 
 def test_no_regular_file(dovetail):

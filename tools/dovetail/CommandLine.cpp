@@ -106,20 +106,24 @@ void CommonOptions::addTo(CLI::App &app) {
 }
 
 void CommonOptions::addPlanningTo(CLI::App &app) {
+  auto note = [this](const char *option) {
+    return [this, option](const std::string &) { planningGiven.insert(option); };
+  };
   app.add_option("--prefer", prefer,
                  "cost: the cheapest plan; library or native: that side wherever it can")
       ->check(oneOf({"cost", "library", "native"}));
   app.add_option("--select", select,
                  "measure: time the candidates; estimate: trust estimates; replay: only what the "
                  "cache holds")
-      ->check(oneOf({"measure", "estimate", "replay"}));
+      ->check(oneOf({"measure", "estimate", "replay"}))
+      ->each(note("--select"));
   app.add_option("--force", force,
                  "NODE=PROVIDER:ALGORITHM: take this kernel for that node (may be repeated)")
       ->allow_extra_args(false);
-  app.add_option("--budget", budget, "seconds that measuring may take")->check(seconds());
-  app.add_option("--cache", cache, "folder of the plan cache")->each([this](const std::string &) {
-    cacheGiven = true;
-  });
+  app.add_option("--budget", budget, "seconds that measuring may take")
+      ->check(seconds())
+      ->each(note("--budget"));
+  app.add_option("--cache", cache, "folder of the plan cache")->each(note("--cache"));
   app.add_flag("--no-cache", noCache, "neither read nor write the plan cache");
   app.add_option("--dim", dims, "NAME=N: value of a symbolic dimension (may be repeated)")
       ->allow_extra_args(false);
@@ -159,9 +163,10 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
   session.log.callback = logToStandardError;
   session.log.lowest = options.verbose ? LogLevel::Debug : LogLevel::Warning;
   session.target = Target::host(options.threads);
-  session.cacheFolder = options.noCache      ? ""
-                        : options.cacheGiven ? options.cache
-                                             : session.environment.cacheFolder;
+  session.cacheFolder = options.noCache ? ""
+                        : options.planningGiven.contains("--cache")
+                            ? options.cache
+                            : session.environment.cacheFolder;
   session.prefer = options.prefer == "library"  ? plan::Prefer::Library
                    : options.prefer == "native" ? plan::Prefer::Native
                                                 : plan::Prefer::Cost;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct CommonOptions {
   unsigned threads = 0; ///< 0: all cores this process may use
   std::vector<std::string> only, plugins;
   std::string prefer = "cost", select = "measure", cache;
-  bool cacheGiven = false, noCache = false;
+  std::set<std::string> planningGiven; ///< those of --select, --budget and --cache that were given
+  bool noCache = false;
   std::vector<std::string> force, dims;
   double budget = 120;
   bool deterministic = false, json = false, verbose = false;

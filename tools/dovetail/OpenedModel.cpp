@@ -171,6 +171,9 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
       return model.takeError();
     opened.model = std::move(*model);
     opened.loadMillis = millisSince(start);
+    if (!common.planningGiven.empty())
+      session->log(LogLevel::Warning, "{} is an artifact, whose plan is made; {} changes nothing",
+                   path, fmt::join(common.planningGiven, " or "));
     return opened;
   }
   opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, {}));
