@@ -657,7 +657,8 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
   // Conversions are estimated until some answer wants them, and so is what the budget did not
   // reach; then they are measured, or at least built, and the answer is sought again.
   constexpr int kMostRounds = 12;
-  constexpr size_t kQuickStates = 1024; // find the best answer nearly always, if without proof
+  // They find the best answer nearly always, if without proof.
+  constexpr size_t kQuickStates = 1024, kQuickRelaxedStates = 200;
   bool thorough = false;
   for (int round = 0; round <= kMostRounds; ++round) {
     cover = {};
@@ -681,8 +682,10 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     // Times are measured to a few per cent; proving more than that would be for show. Where the
     // frontier has an answer, if not a proven one, the solver would take minutes to better it.
     CoverLimits limits{.maxNodes = 1, .relativeGap = 0.002, .beyondFrontier = false};
-    if (!thorough)
+    if (!thorough) {
       limits.maxStates = kQuickStates;
+      limits.relaxedStates = kQuickRelaxedStates;
+    }
     auto solved = solveCover(cover, limits);
     if (!solved)
       return explainNoCover(solved.takeError());
