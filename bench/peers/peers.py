@@ -4,10 +4,11 @@
 
 Every contender keeps a process of its own, so that thread pools do not meet; all are given the same seeded inputs and
 the same number of threads, and compute in f32. The parent asks one at a time, in an order shuffled anew each round, so
-that a busy or throttled machine strikes all alike. Reported are medians, and paired ratios (contender over Dovetail, in
-the same round) with a 95 % bootstrap interval. Dovetail's library-first and native-first plans take part, too. Outputs
-are compared with ONNX Runtime without optimisations; a contender that fails or is wrong is reported as that. Tables go
-to build/bench/peers.md and peers.json.
+that a busy or throttled machine strikes all alike. Processes are started anew for every heat, as the same code is
+faster or slower by where its memory comes to lie. Reported are medians, and paired ratios (contender over Dovetail, in
+the same round) with a 95 % bootstrap interval over heats and rounds. Dovetail's library-first and native-first plans
+take part, too. Outputs are compared with ONNX Runtime without optimisations; a contender that fails or is wrong is
+reported as that. Tables go to build/bench/peers.md and peers.json.
 """
 import argparse
 import json
@@ -82,38 +83,42 @@ def compile_artifact(options, model: pathlib.Path, inputs: pathlib.Path, artifac
     return "" if done.returncode == 0 else f"compile: {done.stderr.strip()}"
 
 
-def start(options, name: str, model: pathlib.Path, inputs: pathlib.Path, folder: pathlib.Path) -> Child | str:
+def prepare(options, name: str, model: pathlib.Path, inputs: pathlib.Path, folder: pathlib.Path) -> str:
+    """Compiles what the contender needs. What went wrong, or nothing."""
     engine, _, side = name.partition(" ")
-    path = model
-    if engine == "dovetail":
-        path = folder / f"{side or 'chosen'}.dvt"
-        failure = compile_artifact(options, model, inputs, path, side.removesuffix("-first") or "cost")
-        if failure:
-            return failure
+    if engine != "dovetail":
+        return ""
+    return compile_artifact(options, model, inputs, folder / f"{name}.dvt", side.removesuffix("-first") or "cost")
+
+
+def start(options, name: str, model: pathlib.Path, inputs: pathlib.Path, folder: pathlib.Path) -> Child:
+    engine = name.partition(" ")[0]
+    path = folder / f"{name}.dvt" if engine == "dovetail" else model
     library = options.binary.parent.parent / "lib/libdovetail.so"
-    child = Child(name, [engine, str(path), str(inputs), str(options.threads), str(library),
-                         str(folder / f"{name}.npz")])
-    return child.failure or child
+    return Child(name, [engine, str(path), str(inputs), str(options.threads), str(library),
+                        str(folder / f"{name}.npz")])
 
 
-def ratio(ours: np.ndarray, theirs: np.ndarray, rng) -> dict:
-    """Median of the rounds' ratios; above 1 Dovetail is faster."""
-    ratios = theirs / ours
-    medians = np.median(ratios[rng.integers(0, len(ratios), (2000, len(ratios)))], axis=1)
+def ratio(ours: list[np.ndarray], theirs: list[np.ndarray], rng) -> dict:
+    """Median of the rounds' ratios by heat; above 1 Dovetail is faster."""
+    heats = [b / a for a, b in zip(ours, theirs)]
+    draw = lambda values: values[rng.integers(0, len(values), len(values))]
+    medians = [np.median(np.concatenate([draw(heats[i]) for i in rng.integers(0, len(heats), len(heats))]))
+               for _ in range(2000)]
     low, high = np.percentile(medians, [2.5, 97.5])
-    return {"ratio": float(np.median(ratios)), "low": float(low), "high": float(high)}
+    return {"ratio": float(np.median(np.concatenate(heats))), "low": float(low), "high": float(high)}
 
 
-def race(options, children: list[Child]) -> dict[str, list[float]]:
+def race(options, children: list[Child], order: random.Random) -> dict[str, list[float]]:
     """Medians of each round in milliseconds, by contender."""
-    order, begin = random.Random(options.seed), time.monotonic()
+    begin = time.monotonic()
     times: dict[str, list[float]] = {child.name: [] for child in children}
     runs = {}
     for child in children:
         answer = child.ask(runs=3)  # warm-up; afterwards each turn lasts about as long for everyone
         runs[child.name] = max(1, min(50, round(0.1 / max(answer["median"], 1e-6)))) if answer else 0
-    for number in range(options.rounds):
-        if number >= 5 and time.monotonic() - begin > options.seconds:
+    for number in range(max(options.rounds // options.heats, 1)):
+        if number >= 5 and time.monotonic() - begin > options.seconds / options.heats:
             break
         for child in order.sample(children, len(children)):
             answer = child.ask(runs=runs[child.name])
@@ -126,35 +131,40 @@ def bench(options, name: str) -> list[dict]:
     model = find_model(name)
     given = check.make_inputs(model, SHAPES.get(model.stem, {}))
     truth, bounds = check.truth_and_bounds(model, given)
-    rows = []
+    rows = {contender: {"model": model.stem, "contender": contender} for contender in options.contenders}
+    facts, times = ({contender: [] for contender in rows} for _ in range(2))
+    order = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as text:
         folder = pathlib.Path(text)
         inputs = folder / "inputs.npz"
         np.savez(inputs, **given)
-        children = []
-        for contender in options.contenders:
-            child = start(options, contender, model, inputs, folder)
-            if isinstance(child, str):
-                rows.append({"model": model.stem, "contender": contender, "failure": child})
+        for contender, row in rows.items():
+            if failure := prepare(options, contender, model, inputs, folder):
+                row["failure"] = failure
+        for _ in range(options.heats):
+            children = [start(options, contender, model, inputs, folder)
+                        for contender, row in rows.items() if "failure" not in row]
+            heat = race(options, [child for child in children if not child.failure], order)
+            for child in children:
+                memory = child.ask(memory=True)
+                if child.failure:
+                    rows[child.name]["failure"] = child.failure
+                    continue
+                times[child.name].append(np.array(heat[child.name]))
+                facts[child.name].append(memory | child.facts)
+                child.stop()
+        for contender, row in rows.items():
+            if "failure" in row:
                 continue
-            children.append(child)
-        times = race(options, children)
-        ours = np.array(times.get("dovetail", []))
-        for child in children:
-            row = {"model": model.stem, "contender": child.name}
-            rows.append(row)
-            memory = child.ask(memory=True)
-            if child.failure:
-                row["failure"] = child.failure
-                continue
-            with np.load(folder / f"{child.name}.npz") as arrays:
+            with np.load(folder / f"{contender}.npz") as arrays:
                 found = check.compare(truth, bounds, dict(arrays))
-            row |= {"ms": float(np.median(times[child.name])), "rounds": len(times[child.name]), "error": found.error,
-                    "right": found.right, **memory, **child.facts}
-            if len(ours) == len(times[child.name]) and child.name != "dovetail":
-                row |= ratio(ours, np.array(times[child.name]), np.random.default_rng(options.seed))
-            child.stop()
-    return sorted(rows, key=lambda row: options.contenders.index(row["contender"]))
+            row |= {"ms": float(np.median(np.concatenate(times[contender]))),
+                    "heats_ms": [float(np.median(heat)) for heat in times[contender]],
+                    "rounds": sum(map(len, times[contender])), "error": found.error, "right": found.right,
+                    **{key: float(np.median([fact[key] for fact in facts[contender]])) for key in facts[contender][0]}}
+            if contender != "dovetail" and "ms" in rows.get("dovetail", {}):
+                row |= ratio(times["dovetail"], times[contender], np.random.default_rng(options.seed))
+    return list(rows.values())
 
 
 def table(rows: list[dict]) -> str:
@@ -178,8 +188,9 @@ def main() -> None:
                         help="names from models/, or ONNX files")
     parser.add_argument("--contenders", type=lambda text: text.split(","), default=CONTENDERS)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=40, help="at most")
-    parser.add_argument("--seconds", type=float, default=30, help="for the rounds of one model; five are always made")
+    parser.add_argument("--heats", type=int, default=4, help="all processes are started anew for each")
+    parser.add_argument("--rounds", type=int, default=40, help="of all heats, at most")
+    parser.add_argument("--seconds", type=float, default=30, help="for the rounds of one model; a heat has five")
     parser.add_argument("--seed", type=int, default=0, help="of the order in the rounds")
     parser.add_argument("--budget", type=float, default=120, help="seconds of measuring while Dovetail compiles")
     parser.add_argument("--compile-options", type=str.split, default=[], help="more for 'dovetail compile'")
