@@ -255,6 +255,12 @@ typedef struct dvt_prepare_args {
   uint64_t kernel_bytes;
   uint32_t threads;
   const dvt_parallel *parallel; /* for packing; may be NULL */
+  /* Memory for packed constants: zero-filled, 64-byte aligned, the host's until the kernel is
+   * destroyed; NULL where there is none left. The call-back is for prepare only and may be NULL:
+   * the provider then uses memory of its own. All kernels of a model share one region that way. */
+  void *memory_context;
+  void *(*allocate)(void *memory_context, uint64_t bytes);
+  double *packing_micros; /* the time spent on packing is added to it; may be NULL */
 } dvt_prepare_args;
 
 /* ---- The provider ---- */

@@ -2,8 +2,8 @@
 //
 // Plans as files. A file is a header, then sections: all kernels, the weights (page-aligned, used
 // where they are mapped, never copied), the table that describes the plan, and what was measured.
-// The digest covers table and kernels; the table holds a digest of each constant, which is checked
-// when the constant is first used. What was measured is outside the digest and may be left out.
+// The digest covers table and kernels; the table holds a digest of each constant, which
+// whoever uses the constants checks. What was measured is outside the digest and may be left out.
 #pragma once
 
 #include <memory>
@@ -28,12 +28,13 @@ Status writeArtifact(const Plan &plan, const std::string &path,
 struct Artifact {
   Plan plan; ///< constants point into `file`
   std::shared_ptr<MappedFile> file;
-  std::string digest; ///< of table and kernels, hex
+  std::string digest;            ///< of table and kernels, hex
+  std::vector<Problem> problems; ///< the plan's, parsed
   std::vector<Digest> constantDigests;
   std::vector<uint64_t> constantGaps; ///< bytes of padding after each
 
   /// BadInput where the bytes of a constant, or the padding after it, are not those that were
-  /// written.
+  /// written. Reads all of them; any thread may call it.
   Status checkConstant(uint32_t index) const;
 };
 

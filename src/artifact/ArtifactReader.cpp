@@ -90,9 +90,10 @@ Expected<ArtifactHeader> readHeader(const MappedFile &file) {
 
 Status Artifact::checkConstant(uint32_t index) const {
   const PlanConstant &constant = plan.constants[index];
-  const auto *end = static_cast<const uint8_t *>(constant.data) + constant.bytes;
-  if (digestOf(constant.data, constant.bytes) == constantDigests[index] &&
-      isZero(end, constantGaps[index]))
+  const auto *begin = static_cast<const uint8_t *>(constant.data);
+  file->populate(begin - file->data(), constant.bytes);
+  if (digestOf(begin, constant.bytes) == constantDigests[index] &&
+      isZero(begin + constant.bytes, constantGaps[index]))
     return Status::success();
   return badInput("{}: the bytes of constant '{}' were altered or are damaged; compile the model "
                   "again",
@@ -163,8 +164,10 @@ Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file) {
     plan.problemsFromCache = measured.problemsFromCache;
     plan.problemsEstimated = measured.problemsEstimated;
   }
-  if (auto checked = checkPlan(plan); !checked)
-    return damaged("its plan is not sound: " + checked.error().message);
+  auto problems = checkPlan(plan);
+  if (!problems)
+    return damaged("its plan is not sound: " + problems.error().message);
+  artifact.problems = std::move(*problems);
   return artifact;
 }
 

@@ -29,6 +29,11 @@ public:
   }
   /// At least `bytes` bytes, at least one; false where there is no memory.
   [[nodiscard]] bool reserve(uint64_t bytes);
+  /// The same in new memory, all of it zero.
+  [[nodiscard]] bool reserveZero(uint64_t bytes);
+  /// Gives back to the system what lies beyond `used` bytes, where it came from there. It stays
+  /// usable and reads as zero.
+  void discardFrom(uint64_t used);
   void reset();
   void swap(HostBuffer &other) noexcept;
   uint8_t *data() const { return static_cast<uint8_t *>(memory); }
@@ -38,6 +43,7 @@ private:
   HostAllocator allocator;
   void *memory = nullptr;
   uint64_t capacity = 0;
+  bool isMapped = false; ///< straight from the system, from the border of a huge page on
 };
 
 } // namespace dovetail

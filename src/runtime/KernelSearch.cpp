@@ -22,7 +22,6 @@ struct Model::Search {
   const PlanStep &step;
   const Problem &problem;
   std::string reasons;
-  Status damage; ///< of the artifact: no other kernel helps
 
   void because(const std::string &reason) { reasons += (reasons.empty() ? "" : "; ") + reason; }
   const Provider *providerOf(const KernelChoice &choice, bool sameVersion);
@@ -74,6 +73,9 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
   PreparedKernel::Request request{&provider, &model.target, &problem, &candidate, {}};
   request.threads = model.threads();
   request.parallel = model.parallelFor;
+  request.memory = model.planMemory ? model.planMemory
+                                    : std::make_shared<ConstantMemory>(model.options.allocator, 0);
+  request.packingMicros = &model.packingMicros;
   if (kernel >= 0) {
     const std::vector<uint8_t> &bytes = model.plan().kernels[kernel];
     request.kernel = bytes.data();
@@ -97,8 +99,6 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
       auto bytes = model.constantData(root.index, extents, candidate.inputLayouts[i]);
       if (!bytes) {
         because(bytes.error().message);
-        if (bytes.error().kind == ErrorKind::BadInput)
-          damage = bytes.takeError();
         return nullptr;
       }
       data = *bytes;
@@ -172,7 +172,7 @@ std::shared_ptr<PreparedKernel> Model::Search::offered(const Provider &provider,
 Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t index, const Problem &problem,
                                                         bool specialised, std::string &note) {
   const PlanStep &step = plan().blocks[0].steps[index];
-  Search search{*this, index, step, problem, {}, {}};
+  Search search{*this, index, step, problem, {}};
   std::shared_ptr<PreparedKernel> kernel;
   if (specialised && step.kind == StepKind::LateBound)
     for (size_t i = 0; i < step.lateProviders.size() && !kernel; ++i)
@@ -199,8 +199,6 @@ Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t index, const Pr
     for (const auto &provider : options.plugins->providers())
       if (!kernel)
         kernel = search.offered(*provider, mayConvert);
-  if (!search.damage)
-    return search.damage.takeError();
   if (!kernel)
     return unavailable("step '{}' ({}): no kernel can run it here: {}", step.label,
                        summary(problem), search.reasons);

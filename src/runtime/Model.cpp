@@ -5,6 +5,8 @@
 #include "runtime/Model.h"
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -17,6 +19,12 @@ namespace {
 
 /// Kernels bound late that a model remembers; sessions keep those they use beyond that.
 constexpr size_t kMostLateKernels = 256;
+
+using Clock = std::chrono::steady_clock;
+
+double millisSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 /// Names of all providers that some step may ask. Own ones may always have to help out.
 std::vector<std::string> providersOf(const Plan &plan) {
@@ -38,19 +46,35 @@ std::vector<std::string> providersOf(const Plan &plan) {
 Model::Model(const ModelOptions &options) : options(options) {}
 
 Expected<std::shared_ptr<Model>> Model::load(const std::string &path, const ModelOptions &options) {
+  auto start = Clock::now();
   auto artifact = readArtifact(path);
   if (!artifact)
     return artifact.takeError();
-  ModelOptions found = options;
-  if (!found.plugins && found.findPlugins)
-    found.plugins = found.findPlugins(providersOf(artifact->plan));
-  return open(std::move(*artifact), found);
+  std::shared_ptr<Model> model(new Model(options));
+  model->times.readMillis = millisSince(start);
+  start = Clock::now();
+  if (!options.plugins && options.findPlugins)
+    model->options.plugins = options.findPlugins(providersOf(artifact->plan));
+  model->times.pluginsMillis = millisSince(start);
+  model->artifact = std::move(*artifact);
+  if (Status status = model->start(); !status)
+    return status.takeError();
+  const LoadTimes &times = model->times;
+  options.log(
+      LogLevel::Debug,
+      "{}: read in {:.1f} ms, plug-ins opened in {:.1f} ms, constants checked in {:.1f} ms, "
+      "kernels made ready in {:.1f} ms, constants packed in {:.1f} ms",
+      path, times.readMillis, times.pluginsMillis, times.constantsMillis, times.kernelsMillis,
+      times.packingMillis);
+  return model;
 }
 
 Expected<std::shared_ptr<Model>> Model::create(Plan plan, const ModelOptions &options) {
-  Artifact artifact;
-  artifact.plan = std::move(plan);
-  return open(std::move(artifact), options);
+  std::shared_ptr<Model> model(new Model(options));
+  model->artifact.plan = std::move(plan);
+  if (Status status = model->start(); !status)
+    return status.takeError();
+  return model;
 }
 
 Status Model::checkTarget() const {
@@ -73,41 +97,103 @@ Status Model::checkTarget() const {
   return Status::success();
 }
 
-Expected<std::shared_ptr<Model>> Model::open(Artifact artifact, const ModelOptions &options) {
-  std::shared_ptr<Model> model(new Model(options));
-  model->artifact = std::move(artifact);
-  const Plan &plan = model->artifact.plan;
-  if (!model->options.plugins)
+Status Model::start() {
+  if (!options.plugins)
     return internalError("a model was loaded without plug-ins");
-  auto problems = checkPlan(plan);
-  if (!problems)
-    return problems.takeError();
-  model->problems = std::move(*problems);
-  if (Status status = model->checkTarget(); !status)
-    return status.takeError();
+  if (artifact.problems.empty()) {
+    auto checked = checkPlan(plan());
+    if (!checked)
+      return checked.takeError();
+    problems = std::move(*checked);
+  } else {
+    problems = std::move(artifact.problems);
+  }
+  if (Status status = checkTarget(); !status)
+    return status;
 
   uint32_t usable = Target::host(0).threads;
   // Kernels were chosen for the planned number of threads and are asked for by it, whatever number
   // they run with.
-  model->target = plan.target;
-  uint32_t threads =
-      options.threads ? options.threads : std::clamp(plan.target.threads, 1u, usable);
+  target = plan().target;
+  uint32_t threads = options.threads ? options.threads : std::clamp(target.threads, 1u, usable);
   if (options.parallel) {
-    model->parallelFor = options.parallel;
+    parallelFor = options.parallel;
   } else {
-    model->ownParallel = std::make_unique<ParallelFor>(threads);
-    model->parallelFor = model->ownParallel->get();
+    ownParallel = std::make_unique<ParallelFor>(threads);
+    parallelFor = ownParallel->get();
   }
+  if (Status status = checkConstants(); !status)
+    return status;
+  return prepareSteps();
+}
 
-  size_t count = plan.blocks[0].steps.size();
-  model->stepKernels.resize(count);
-  model->stepNotes.resize(count);
-  model->constantChecked.assign(plan.constants.size(), false);
-  for (uint32_t step = 0; step < count; ++step)
-    if (Status status = model->prepareStep(step); !status)
+/// All at once and with all threads: read one by one, in between other work, they take as long as
+/// everything else.
+Status Model::checkConstants() {
+  size_t count = plan().constants.size();
+  if (!options.checkConstants || !artifact.file || count == 0)
+    return Status::success();
+  auto start = Clock::now();
+  struct Shares {
+    const Artifact &artifact;
+    std::vector<std::vector<uint32_t>> constants; ///< of each share
+    std::vector<Status> found;                    ///< of each constant
+  } shares{artifact, std::vector<std::vector<uint32_t>>(threads()), std::vector<Status>(count)};
+  // Largest first, each to the share that has least.
+  std::vector<uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return plan().constants[a].bytes > plan().constants[b].bytes;
+  });
+  std::vector<uint64_t> bytes(shares.constants.size(), 0);
+  for (uint32_t constant : order) {
+    size_t least = std::min_element(bytes.begin(), bytes.end()) - bytes.begin();
+    shares.constants[least].push_back(constant);
+    bytes[least] += plan().constants[constant].bytes;
+  }
+  parallelFor->run(
+      parallelFor->context, int64_t(shares.constants.size()),
+      [](void *argument, int64_t begin, int64_t end, uint32_t) {
+        auto &work = *static_cast<Shares *>(argument);
+        for (int64_t share = begin; share < end; ++share)
+          for (uint32_t constant : work.constants[share])
+            work.found[constant] = work.artifact.checkConstant(constant);
+      },
+      &shares);
+  for (Status &status : shares.found)
+    if (!status)
       return status.takeError();
-  model->evictPackedConstants();
-  return model;
+  times.constantsMillis = millisSince(start);
+  return Status::success();
+}
+
+uint64_t Model::packedBytes() const {
+  // Bounded by what packing can make sensible use of, whatever the plan says.
+  uint64_t packed = 0, most = uint64_t(1) << 20;
+  for (const PlanConstant &constant : plan().constants)
+    most += std::min(constant.bytes, UINT64_MAX / 8 - most / 4) * 4;
+  for (const PlanStep &step : plan().blocks[0].steps)
+    if (step.kind == StepKind::Kernel && step.choice.candidate.packing != DVT_PACKING_NONE)
+      packed = std::min(most, packed + std::min(most, ConstantMemory::blockBytes(
+                                                          step.choice.candidate.packedBytes)));
+  return packed;
+}
+
+Status Model::prepareSteps() {
+  auto start = Clock::now();
+  size_t count = plan().blocks[0].steps.size();
+  stepKernels.resize(count);
+  stepNotes.resize(count);
+  planMemory = std::make_shared<ConstantMemory>(options.allocator, packedBytes());
+  for (uint32_t step = 0; step < count; ++step)
+    if (Status status = prepareStep(step); !status)
+      return status;
+  planMemory->trim();
+  planMemory = nullptr; // the kernels have it
+  evictPackedConstants();
+  times.packingMillis = packingMicros / 1000;
+  times.kernelsMillis = millisSince(start) - times.packingMillis;
+  return Status::success();
 }
 
 Status Model::prepareStep(uint32_t index) {
@@ -177,10 +263,6 @@ Expected<const void *> Model::constantData(uint32_t index, const std::vector<int
                                            const std::string &layoutText) {
   std::lock_guard guard(mutex);
   const PlanConstant &constant = plan().constants[index];
-  if (!constantChecked[index] && options.checkConstants && artifact.file)
-    if (Status status = artifact.checkConstant(index); !status)
-      return status.takeError();
-  constantChecked[index] = true;
   auto layout = Layout::parse(layoutText);
   if (!layout)
     return layout.takeError();
@@ -195,7 +277,9 @@ Expected<const void *> Model::constantData(uint32_t index, const std::vector<int
     auto made = std::make_unique<HostBuffer>(options.allocator);
     if (!bytes || !made->reserve(*bytes))
       return unavailable("no memory for constant '{}' in layout {}", constant.name, layoutText);
+    auto start = Clock::now();
     reorder(constant.type, extents, Layout(), constant.data, *layout, made->data());
+    packingMicros += millisSince(start) * 1000;
     buffer = std::move(made);
   }
   return buffer->data();
@@ -235,7 +319,7 @@ void Model::evictPackedConstants() {
       for (uint32_t value : block.steps[s].inputs)
         need(value);
   for (size_t c = 0; c < needed.size(); ++c)
-    if (!needed[c] && constantChecked[c] && plan().constants[c].data)
+    if (!needed[c] && plan().constants[c].data)
       artifact.file->evict(static_cast<const uint8_t *>(plan().constants[c].data) -
                                artifact.file->data(),
                            plan().constants[c].bytes);

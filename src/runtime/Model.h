@@ -32,7 +32,16 @@ struct ModelOptions {
   const dvt_parallel *parallel = nullptr; ///< the host's; null: an OpenMP team of `threads`
   HostAllocator allocator;
   Log log;
-  bool checkConstants = true; ///< compare each constant with its digest at first use
+  bool checkConstants = true; ///< compare each constant with its digest
+};
+
+/// Where the time of loading went.
+struct LoadTimes {
+  double readMillis = 0;      ///< reading the plan and checking it
+  double pluginsMillis = 0;   ///< finding and opening plug-ins and their libraries
+  double constantsMillis = 0; ///< comparing constants with their digests
+  double kernelsMillis = 0;   ///< making kernels ready, packing not counted
+  double packingMillis = 0;   ///< bringing constants into the form in which kernels use them
 };
 
 /// What runs at a step, and why it is not what was planned.
@@ -58,6 +67,7 @@ public:
   uint32_t threads() const { return std::max(parallelFor->threads, 1u); }
   const HostAllocator &allocator() const { return options.allocator; }
   const Log &log() const { return options.log; }
+  const LoadTimes &loadTimes() const { return times; }
   /// One for each step of block 0.
   std::vector<StepState> steps() const;
   /// Whether some kernel brings an OpenMP team of its own.
@@ -73,8 +83,11 @@ public:
 
 private:
   explicit Model(const ModelOptions &options);
-  static Expected<std::shared_ptr<Model>> open(Artifact artifact, const ModelOptions &options);
+  Status start();
   Status checkTarget() const;
+  Status checkConstants();
+  Status prepareSteps();
+  uint64_t packedBytes() const;
   Status prepareStep(uint32_t step);
   void evictPackedConstants();
 
@@ -91,7 +104,9 @@ private:
   std::atomic<bool> anyOpenMp{false};
 
   mutable std::recursive_mutex mutex; ///< guards everything below
-  std::vector<bool> constantChecked;
+  LoadTimes times;
+  double packingMicros = 0;
+  std::shared_ptr<ConstantMemory> planMemory; ///< while the plan's steps are prepared
   std::map<std::string, std::unique_ptr<HostBuffer>> convertedConstants; ///< outlive the kernels
   std::vector<std::shared_ptr<PreparedKernel>> stepKernels;
   std::vector<std::string> stepNotes;

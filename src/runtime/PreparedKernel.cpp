@@ -50,6 +50,7 @@ PreparedKernel::prepare(const Request &request,
   result->chosen = *request.candidate;
   result->api = &request.provider->functions();
   result->keepAlive = std::move(keepAlive);
+  result->keepAlive.push_back(request.memory);
 
   ProblemView problem(*request.problem);
   std::vector<const char *> storage;
@@ -62,6 +63,11 @@ PreparedKernel::prepare(const Request &request,
   args.kernel_bytes = request.kernelBytes;
   args.threads = request.threads;
   args.parallel = request.parallel;
+  args.memory_context = request.memory.get();
+  args.allocate = [](void *memory, uint64_t bytes) {
+    return static_cast<ConstantMemory *>(memory)->take(bytes);
+  };
+  args.packing_micros = request.packingMicros;
   dvt_error error{};
   dvt_code code = result->api->prepare(request.provider->handle(), &target, problem.get(),
                                        &candidate, &args, &result->kernel, &error);

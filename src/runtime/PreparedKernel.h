@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/ConstantMemory.h"
 #include "support/Plugin.h"
 
 namespace dovetail {
@@ -23,6 +24,9 @@ public:
     uint64_t kernelBytes = 0;
     uint32_t threads = 1;
     const dvt_parallel *parallel = nullptr;
+    std::shared_ptr<ConstantMemory> memory =
+        nullptr;                     ///< for packed constants; the kernel keeps it alive
+    double *packingMicros = nullptr; ///< the time spent on packing is added to it
   };
   /// `keepAlive` is what must outlive the kernel: the plug-ins and the memory of its constants and
   /// bytes.

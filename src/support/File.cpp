@@ -83,6 +83,18 @@ void MappedFile::evict(uint64_t offset, uint64_t count) const {
     ::madvise(const_cast<uint8_t *>(bytes) + begin, end - begin, MADV_DONTNEED);
 }
 
+void MappedFile::populate(uint64_t offset, uint64_t count) const {
+#ifdef MADV_POPULATE_READ
+  uint64_t page = ::sysconf(_SC_PAGESIZE);
+  if (offset > length || count > length - offset)
+    return;
+  uint64_t begin = offset / page * page;
+  ::madvise(const_cast<uint8_t *>(bytes) + begin, offset + count - begin, MADV_POPULATE_READ);
+#else
+  (void)offset, (void)count;
+#endif
+}
+
 Status checkWritable(const std::string &path) {
   struct stat about;
   std::string folder = folderOf(path);

@@ -120,14 +120,29 @@ private:
     ParallelFor parallel(target.threads);
     std::vector<const char *> storage;
     dvt_candidate asProposed = candidate.view(storage);
-    dvt_prepare_args prepareArgs = {sizeof prepareArgs, constants.data(), nullptr, 0,
-                                    target.threads,     parallel.get()};
+    std::vector<std::unique_ptr<Guarded>> lent;
+    double packingMicros = 0;
+    dvt_prepare_args prepareArgs = {};
+    prepareArgs.struct_size = sizeof prepareArgs;
+    prepareArgs.constants = constants.data();
+    prepareArgs.threads = target.threads;
+    prepareArgs.parallel = parallel.get();
+    prepareArgs.memory_context = &lent;
+    prepareArgs.allocate = [](void *context, uint64_t bytes) {
+      auto &all = *static_cast<std::vector<std::unique_ptr<Guarded>> *>(context);
+      return std::memset(all.emplace_back(std::make_unique<Guarded>(bytes))->data(), 0, bytes);
+    };
+    prepareArgs.packing_micros = &packingMicros;
     dvt_error error = {};
     dvt_kernel *kernel = nullptr;
     ASSERT_EQ(api.prepare(provider.handle(), &targetView, view, &asProposed, &prepareArgs, &kernel,
                           &error),
               DVT_OK)
         << error.message;
+    if (candidate.packing == DVT_PACKING_AT_LOAD) {
+      EXPECT_FALSE(lent.empty()) << "packed constants lie elsewhere than in the memory lent";
+      EXPECT_GT(packingMicros, 0);
+    }
     const uint64_t workspace = api.workspace_bytes(kernel);
     EXPECT_LE(workspace, candidate.workspaceBytes);
     auto runOnce = [&](std::vector<std::unique_ptr<Guarded>> &outputs) {
@@ -184,6 +199,8 @@ private:
     }
     for (auto &operand : operands)
       EXPECT_TRUE(operand->isIntact());
+    for (auto &block : lent)
+      EXPECT_TRUE(block->isIntact()) << "wrote beside the memory lent for packed constants";
     api.destroy_kernel(kernel);
   }
 

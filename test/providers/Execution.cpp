@@ -149,8 +149,17 @@ PreparedCandidate::PreparedCandidate(const Provider &provider, const Target &tar
     pointers.push_back(constants.back().data());
   }
   ParallelFor parallel(target.threads);
-  dvt_prepare_args args = {sizeof(dvt_prepare_args), pointers.data(), this->kernelBytes.data(),
-                           this->kernelBytes.size(), target.threads,  parallel.get()};
+  dvt_prepare_args args = {};
+  args.struct_size = sizeof args;
+  args.constants = pointers.data();
+  args.kernel = this->kernelBytes.data();
+  args.kernel_bytes = this->kernelBytes.size();
+  args.threads = target.threads;
+  args.parallel = parallel.get();
+  args.memory_context = &lent;
+  args.allocate = [](void *context, uint64_t bytes) -> void * {
+    return static_cast<std::vector<GuardedMemory> *>(context)->emplace_back(bytes, 0).data();
+  };
   ProblemView view(problem);
   std::vector<const char *> strings;
   dvt_candidate plain = candidate.view(strings);
@@ -225,6 +234,10 @@ RunResult PreparedCandidate::run(const RunOptions &options, uint32_t threads) co
   auto violated = [&](const std::string &what) { result.violations.push_back(what); };
   if (!workspace.intact())
     violated("wrote beside its workspace of " + std::to_string(workspace.size()) + " bytes");
+  for (const GuardedMemory &memory : lent)
+    if (!memory.intact())
+      violated("wrote beside the " + std::to_string(memory.size()) +
+               " bytes it was lent for packed constants");
   for (size_t i = 0; i < inputs.size(); ++i) {
     const GuardedMemory &memory =
         problem.values[problem.inputs[i]].constant ? constants[i] : memories[i];

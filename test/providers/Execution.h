@@ -80,6 +80,7 @@ private:
   std::vector<HostTensor> inputs;
   SymbolValues symbols;
   std::vector<GuardedMemory> constants; ///< empty where the input is not constant
+  std::vector<GuardedMemory> lent;      ///< for packed constants
   dvt_kernel *kernel = nullptr;
   dvt_code prepareCode = DVT_OK;
   std::string prepareMessage;

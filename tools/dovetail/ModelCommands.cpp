@@ -165,6 +165,7 @@ int runBench(const ModelOptionsCli &options) {
                         {"min_ms", times.front()},
                         {"runs", times.size()},
                         {"load_ms", opened->loadMillis},
+                        {"packing_ms", opened->model->loadTimes().packingMillis},
                         {"first_ms", firstMillis},
                         {"compile_ms", opened->compileMillis},
                         {"arena_bytes", (*session)->arenaBytes()}};
@@ -183,9 +184,9 @@ int runBench(const ModelOptionsCli &options) {
     return 0;
   }
   std::printf("median %.3f ms, p90 %.3f ms, min %.3f ms over %zu runs at %u threads; load %.1f ms, "
-              "first run %.3f ms\n",
+              "of which packing %.1f ms; first run %.3f ms\n",
               at(0.5), at(0.9), times.front(), times.size(), opened->model->threads(),
-              opened->loadMillis, firstMillis);
+              opened->loadMillis, opened->model->loadTimes().packingMillis, firstMillis);
   if (options.profile)
     for (const auto &step : report["steps"])
       std::printf("%10s  %-50s %s\n", duration(step["micros"].get<double>()).c_str(),

@@ -4,7 +4,6 @@
 // addresses in it.
 #include "providers/blas/Kernel.h"
 
-#include <cstdlib>
 #include <cstring>
 
 namespace dovetail::blas {
@@ -73,32 +72,27 @@ uint64_t workspaceBytesOf(Call call, const Product &product) {
              : 0;
 }
 
-void Kernel::Freed::operator()(void *memory) const { std::free(memory); }
-
-Kernel::Memory Kernel::allocate(uint64_t bytes) {
-  return Memory(static_cast<float *>(std::aligned_alloc(64, aligned(bytes ? bytes : 1))));
-}
-
-bool Kernel::bind(const ProblemReader &problem, const View &view, const void *const *constants,
+bool Kernel::bind(const ProblemReader &problem, const View &view, const dvt_prepare_args &args,
                   Source &source, std::string &reason) {
   source.offsets = batchOffsets(view, product.c);
   source.input = problem.inputPosition(view.value);
   if (!problem.isConstant(view.value))
     return true;
   if (source.input >= 0) {
-    source.constant = constants ? static_cast<const float *>(constants[source.input]) : nullptr;
+    source.constant =
+        args.constants ? static_cast<const float *>(args.constants[source.input]) : nullptr;
     source.input = -1;
   } else {
     const dvt_value &literal = problem.value(view.value);
     const bool uniform = (literal.flags & DVT_VALUE_UNIFORM) != 0;
     const uint64_t count = static_cast<uint64_t>(providers::product(problem.extents(view.value)));
     if (literal.literal && literal.literal_bytes >= (uniform ? 1 : count) * sizeof(float)) {
-      owned.push_back(allocate(count * sizeof(float)));
-      if (float *copy = owned.back().get())
+      float *copy = static_cast<float *>(constantMemory.take(&args, count * sizeof(float)));
+      if (copy)
         for (uint64_t i = 0; i < count; ++i)
           std::memcpy(copy + i, static_cast<const float *>(literal.literal) + (uniform ? 0 : i),
                       sizeof(float));
-      source.constant = owned.back().get();
+      source.constant = copy;
     }
   }
   if (!source.constant)
@@ -106,26 +100,28 @@ bool Kernel::bind(const ProblemReader &problem, const View &view, const void *co
   return source.constant != nullptr;
 }
 
-bool Kernel::packOperand(const ProblemReader &problem, std::string &reason) {
+bool Kernel::packOperand(const ProblemReader &problem, const dvt_prepare_args &args,
+                         std::string &reason) {
+  providers::PackingClock clock(&args);
   packsA = problem.isConstant(product.a.value) && isOneMatrix(product.a);
   Source &packed = packsA ? a : b;
-  owned.push_back(allocate(packedBytesOf(*library, problem, product)));
-  float *memory = owned.back().get();
-  if (!memory) {
+  float *place =
+      static_cast<float *>(constantMemory.take(&args, packedBytesOf(*library, problem, product)));
+  if (!place) {
     reason = "out of memory while packing constants";
     return false;
   }
   library->pack(RowMajor, packsA ? MatrixA : MatrixB,
                 packed.matrix.transposed ? Transposed : NoTranspose, asInt(product.rows()),
                 asInt(product.columns()), asInt(product.depth()), product.alpha, packed.constant,
-                asInt(packed.matrix.leading), memory);
-  packed.constant = memory;
+                asInt(packed.matrix.leading), place);
+  packed.constant = place;
   return true;
 }
 
 std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
                                      const ProblemReader &problem, const Product &product,
-                                     Call call, const void *const *constants, uint32_t threads,
+                                     Call call, const dvt_prepare_args &args, uint32_t threads,
                                      std::string &reason) {
   std::unique_ptr<Kernel> kernel(
       new Kernel(std::move(library), product, call, threads ? threads : 1));
@@ -135,17 +131,16 @@ std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
     kernel->inputConstant.push_back(problem.isConstant(raw.inputs[i]));
   }
   kernel->outputExtents = problem.extents(raw.outputs[0]);
-  if (!kernel->bind(problem, product.a, constants, kernel->a, reason) ||
-      !kernel->bind(problem, product.b, constants, kernel->b, reason) ||
-      (product.addend &&
-       !kernel->bind(problem, *product.addend, constants, kernel->addend, reason)))
+  if (!kernel->bind(problem, product.a, args, kernel->a, reason) ||
+      !kernel->bind(problem, product.b, args, kernel->b, reason) ||
+      (product.addend && !kernel->bind(problem, *product.addend, args, kernel->addend, reason)))
     return nullptr;
   kernel->c.offsets = batchOffsets(product.c, product.c);
   kernel->a.matrix = *asMatrix(product.a);
   kernel->b.matrix = *asMatrix(product.b);
   kernel->c.matrix = *asMatrix(product.c);
   const int before = kernel->library->setThreads(asInt(kernel->threads));
-  const bool packed = call != Call::PackedGemm || kernel->packOperand(problem, reason);
+  const bool packed = call != Call::PackedGemm || kernel->packOperand(problem, args, reason);
   kernel->library->setThreads(before);
   return packed ? std::move(kernel) : nullptr;
 }

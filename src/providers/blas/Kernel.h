@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "providers/PackedMemory.h"
 #include "providers/blas/Library.h"
 #include "providers/blas/Product.h"
 
@@ -29,11 +30,10 @@ uint64_t workspaceBytesOf(Call call, const Product &product);
 
 class Kernel {
 public:
-  /// `constants` is one pointer per problem input as in dvt_prepare_args. Empty with `reason` on
-  /// failure.
+  /// `args` are those of prepare, but for the number of threads. Empty with `reason` on failure.
   static std::unique_ptr<Kernel> make(std::shared_ptr<const Library> library,
                                       const ProblemReader &problem, const Product &product,
-                                      Call call, const void *const *constants, uint32_t threads,
+                                      Call call, const dvt_prepare_args &args, uint32_t threads,
                                       std::string &reason);
   uint64_t workspaceBytes() const { return workspaceBytesOf(call, product); }
   dvt_code run(const dvt_run_args &args, std::string &reason) const;
@@ -46,18 +46,13 @@ private:
     std::vector<int64_t> offsets; ///< elements, one for each batch element
     Matrix matrix{false, 1};
   };
-  struct Freed {
-    void operator()(void *memory) const;
-  };
-  using Memory = std::unique_ptr<float, Freed>;
 
   Kernel(std::shared_ptr<const Library> library, const Product &product, Call call,
          uint32_t threads)
       : library(std::move(library)), product(product), call(call), threads(threads) {}
-  bool bind(const ProblemReader &problem, const View &view, const void *const *constants,
+  bool bind(const ProblemReader &problem, const View &view, const dvt_prepare_args &args,
             Source &source, std::string &reason);
-  bool packOperand(const ProblemReader &problem, std::string &reason);
-  static Memory allocate(uint64_t bytes);
+  bool packOperand(const ProblemReader &problem, const dvt_prepare_args &args, std::string &reason);
   void fillResult(const float *addend, float *result) const;
   void multiply(const float *x, const float *y, float *result, void *workspace) const;
 
@@ -70,7 +65,7 @@ private:
   std::vector<bool> inputConstant;
   Dims outputExtents;
   bool packsA = false;
-  std::vector<Memory> owned;
+  providers::PackedMemory constantMemory;
 };
 
 } // namespace dovetail::blas

@@ -184,7 +184,7 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
             !same(candidate->output_layouts, offer.layouts.out))
           return true;
         matched = true;
-        made = Kernel::make(provider->library, reader, offer.product, offer.call, args->constants,
+        made = Kernel::make(provider->library, reader, offer.product, offer.call, *args,
                             offer.team > 1 && args->threads ? args->threads : offer.team, reason);
         return false;
       },

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <alloca.h>
-#include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -23,8 +22,6 @@ static constexpr uint64_t kLine = 64;
 static uint64_t roundUp(uint64_t bytes, uint64_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
-
-void LoadedKernel::Free::operator()(void *memory) const { std::free(memory); }
 
 LoadedKernel::~LoadedKernel() {
   if (code)
@@ -91,10 +88,10 @@ Status LoadedKernel::packConstants(const ProblemReader &problem, const Machine &
     if (!given)
       return badInput("input {} is a constant that kernel {} packs, but it is not given", i,
                       schedule.algorithm);
-    void *memory = std::aligned_alloc(kLine, roundUp(schedule.packedBytes[i], kLine));
+    providers::PackingClock clock(&args);
+    void *memory = packed.take(&args, schedule.packedBytes[i]);
     if (!memory)
       return unavailable("no memory for {} bytes of packed constants", schedule.packedBytes[i]);
-    packed.emplace_back(memory);
     family->pack(problem, machine, schedule, i, given, memory);
     constants[i] = memory;
   }

@@ -11,6 +11,7 @@
 #include "codegen/schedule/KernelAbi.h"
 #include "codegen/schedule/Schedule.h"
 #include "dovetail/provider.h"
+#include "providers/PackedMemory.h"
 #include "support/Expected.h"
 
 namespace dovetail::native {
@@ -44,10 +45,6 @@ private:
     dvt_type type;
     std::vector<int64_t> extents; ///< -1 where symbolic
   };
-  struct Free {
-    void operator()(void *memory) const;
-  };
-
   uint8_t *code = nullptr;
   uint64_t codeBytes = 0;
   std::vector<Phase> phases;
@@ -56,7 +53,7 @@ private:
   uint64_t sharedBytes = 0, scratchStride = 0;
   std::vector<const void *>
       constants; ///< for each input: packed or given bytes, or null where it comes with each run
-  std::vector<std::unique_ptr<void, Free>> packed;
+  providers::PackedMemory packed;
 };
 
 } // namespace dovetail::native

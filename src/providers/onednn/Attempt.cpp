@@ -149,6 +149,14 @@ void Maker::offer(Attempt &&attempt) {
   stopped = !sink(std::move(attempt));
 }
 
+bool Maker::wants(std::string_view family) const {
+  if (wanted.empty())
+    return true;
+  const std::string_view name = std::string_view(wanted).substr(0, wanted.find(':'));
+  // Image to column is an implementation of the direct family.
+  return name == family || (name == "gemm" && family == "direct");
+}
+
 namespace {
 
 /// Settles the layouts of one implementation; nothing where one cannot be expressed at the door.
@@ -163,9 +171,8 @@ public:
     r.numerics = attempt.numerics;
     r.inputLayouts.assign(problem.raw().input_count, "");
     r.outputLayouts.assign(problem.raw().output_count, "");
-    const std::string name = implementation(library, attempt.stages.back().description);
-    r.algorithm = (isImageToColumn(attempt, name) ? "gemm" : attempt.family) + ":" + name;
-    r.isReference = isPlainLoops(name);
+    r.algorithm = algorithmOf(library, attempt);
+    r.isReference = isPlainLoops(implementation(library, attempt.stages.back().description));
     for (const Stage &stage : attempt.stages) {
       r.bindings.emplace_back();
       for (const Argument &argument : stage.arguments)
@@ -182,6 +189,12 @@ public:
     if (attempt.accumulated.isPresent() && !settleAccumulated(attempt))
       return std::nullopt;
     return aliasHolds(attempt) ? std::optional(std::move(resolved)) : std::nullopt;
+  }
+
+  /// The name of an implementation, without what is known of its team.
+  static std::string algorithmOf(const Library &library, const Attempt &attempt) {
+    const std::string name = implementation(library, attempt.stages.back().description);
+    return (isImageToColumn(attempt, name) ? "gemm" : attempt.family) + ":" + name;
   }
 
 private:
@@ -330,8 +343,8 @@ bool make(Maker &maker) {
 } // namespace
 
 bool visitImplementations(const Library &library, const ProblemReader &problem,
-                          const dvt_target &target, uint32_t threads, const ResolvedVisitor &visit,
-                          std::string &reason) {
+                          const dvt_target &target, uint32_t threads, const std::string &wanted,
+                          const ResolvedVisitor &visit, std::string &reason) {
   std::optional<Match> match = matchProblem(problem, reason);
   if (!match)
     return false;
@@ -341,8 +354,13 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
     const uint32_t used = size == 1 || threads == 0 ? size : threads;
     TeamSize team(used);
     const std::string suffix = providers::teamSuffix(size, target.threads);
+    if (!wanted.empty() &&
+        (suffix.empty() ? wanted.ends_with(":serial") : !wanted.ends_with(suffix)))
+      continue;
     Maker maker(library, problem, *match, hasAvx512, [&](Attempt &&attempt) {
       do {
+        if (!wanted.empty() && Settler::algorithmOf(library, attempt) + suffix != wanted)
+          continue;
         std::optional<Resolved> resolved = Settler(library, problem).run(attempt);
         if (!resolved)
           continue;
@@ -354,6 +372,7 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
                dnnl_success);
       return true;
     });
+    maker.wanted = wanted;
     if (!make(maker)) {
       reason = maker.reason;
       return false;

@@ -120,7 +120,10 @@ public:
       reason = why;
     return false;
   }
+  /// Whether attempts of this family have a place among what is looked for.
+  bool wants(std::string_view family) const;
   bool stopped = false;
+  std::string wanted; ///< algorithm that is looked for; empty for all
   std::string reason;
   size_t made = 0;
 
@@ -142,12 +145,13 @@ bool makeConcat(Maker &maker);
 bool makeReorder(Maker &maker);
 bool makePointwise(Maker &maker);
 
-/// Visits every implementation of every attempt, always in the same order. `visit` gets the
-/// attempt, to make primitives of, and returns false to stop. Returns false with `reason` when the
-/// problem has no form this provider knows.
+/// Visits every implementation of every attempt, always in the same order; where `wanted` is not
+/// empty, only those of algorithms of that name. `visit` gets the attempt, to make primitives of,
+/// and returns false to stop. Returns false with `reason` when the problem has no form this
+/// provider knows.
 using ResolvedVisitor = std::function<bool(const Attempt &, const Resolved &)>;
 bool visitImplementations(const Library &library, const ProblemReader &problem,
-                          const dvt_target &target, uint32_t threads, const ResolvedVisitor &visit,
-                          std::string &reason);
+                          const dvt_target &target, uint32_t threads, const std::string &wanted,
+                          const ResolvedVisitor &visit, std::string &reason);
 
 } // namespace dovetail::onednn

@@ -114,6 +114,8 @@ bool makeConvolution(Maker &maker) {
       accumulate = static_cast<int>(i);
 
   auto attempt = [&](Style style, bool winograd) {
+    if (!maker.wants(winograd ? "winograd" : "direct"))
+      return;
     const Desc from = maker.styled(source, style), to = maker.styled(result, style),
                pack = maker.weights(*weights);
     std::vector<Argument> arguments{

@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes primitives and runs them. Setting a data handle on a memory object is not thread safe, so
-// every concurrent run has its own objects.
+// Makes primitives, packs constants, and runs. Setting a data handle on a memory object is not
+// thread safe, so every concurrent run has its own objects.
 #include "providers/onednn/Kernel.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 namespace dovetail::onednn {
-namespace {
-
-constexpr uint64_t kAlignment = 64;
-
-uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-} // namespace
-
-void *Kernel::allocate(uint64_t bytes) {
-  void *memory = std::aligned_alloc(kAlignment, aligned(std::max<uint64_t>(bytes, 1)));
-  if (memory)
-    owned.push_back(Bytes{{static_cast<char *>(memory), std::free}});
-  return memory;
-}
 
 bool Kernel::reorder(const Desc &from, const void *source, const Desc &to, void *destination) {
   dnnl_primitive_desc_t description = nullptr;
@@ -53,18 +38,18 @@ bool Kernel::reorder(const Desc &from, const void *source, const Desc &to, void 
 }
 
 void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding,
-                            const void *const *constants, std::string &reason) {
+                            const dvt_prepare_args &args, std::string &reason) {
   const uint32_t value = binding.view.value;
   const void *bytes = nullptr;
   if (int32_t input = problem.inputPosition(value); input >= 0) {
-    bytes = constants ? constants[input] : nullptr;
+    bytes = args.constants ? args.constants[input] : nullptr;
   } else {
     const dvt_value &literal = problem.value(value);
     const uint64_t element = providers::elementBytes(literal.type);
     const uint64_t count = static_cast<uint64_t>(providers::product(problem.extents(value)));
     const bool uniform = (literal.flags & DVT_VALUE_UNIFORM) != 0;
     if (literal.literal && literal.literal_bytes >= (uniform ? element : element * count)) {
-      char *copy = static_cast<char *>(allocate(element * count));
+      char *copy = static_cast<char *>(constantMemory.take(&args, element * count));
       for (uint64_t i = 0; copy && i < count; ++i)
         std::memcpy(copy + i * element,
                     static_cast<const char *>(literal.literal) + (uniform ? 0 : i * element),
@@ -78,12 +63,12 @@ void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding
   }
   if (!binding.needsPacking)
     return const_cast<void *>(bytes);
-  void *packed = allocate(binding.desc.bytes());
+  providers::PackingClock clock(&args);
+  void *packed = constantMemory.take(&args, binding.desc.bytes());
   if (!packed) {
     reason = "out of memory while packing constants";
     return nullptr;
   }
-  std::memset(packed, 0, binding.desc.bytes());
   if (!reorder(binding.plain, bytes, binding.desc, packed)) {
     reason = "oneDNN cannot bring a constant into the layout its implementation wants";
     return nullptr;
@@ -91,24 +76,42 @@ void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding
   return packed;
 }
 
-bool Kernel::addStage(const ProblemReader &problem, const PrimitiveDesc &description,
-                      const std::vector<Binding> &bindings, const void *const *constants,
-                      std::string &reason) {
-  dnnl_primitive_t made = nullptr;
-  dnnl_status_t status = library.primitive_create(&made, description.get());
-  if (status != dnnl_success) {
-    reason = std::string("oneDNN cannot create the primitive: ") + library.status2str(status);
-    return false;
+std::shared_ptr<const Program> Program::make(std::shared_ptr<const Library> library,
+                                             const Attempt &attempt, const Resolved &resolved,
+                                             std::string &reason) {
+  auto program = std::make_shared<Program>();
+  program->resolved = resolved;
+  for (std::vector<Binding> &bindings : program->resolved.bindings)
+    for (Binding &binding : bindings)
+      if (!binding.needsPacking)
+        binding.plain = {}; // descriptors are large
+  program->assumed = attempt.assumed;
+  program->accumulated = attempt.accumulated;
+  for (const Stage &stage : attempt.stages) {
+    dnnl_primitive_t made = nullptr;
+    dnnl_status_t status = library->primitive_create(&made, stage.description.get());
+    if (status != dnnl_success) {
+      reason = std::string("oneDNN cannot create the primitive: ") + library->status2str(status);
+      return nullptr;
+    }
+    program->primitives.emplace_back(*library, made);
+    program->scratch.push_back(argumentDesc(*library, stage.description, DNNL_ARG_SCRATCHPAD));
   }
-  Stage stage{Primitive(library, made), {}};
-  for (const Binding &binding : bindings) {
-    Argument argument{binding.id, Source::Workspace, 0, nullptr, binding.desc};
+  program->library = std::move(library);
+  return program;
+}
+
+bool Kernel::addStage(const ProblemReader &problem, size_t index, const dvt_prepare_args &args,
+                      std::string &reason) {
+  Stage stage{program->primitives[index].get(), {}};
+  for (const Binding &binding : program->resolved.bindings[index]) {
+    Argument argument{binding.id, Source::Workspace, 0, nullptr, binding.desc.get()};
     if (binding.temporary < 0) {
       int32_t input = problem.inputPosition(binding.view.value),
               output = problem.outputPosition(binding.view.value);
       if (problem.isConstant(binding.view.value)) {
         argument.source = Source::Constant;
-        argument.constant = constantBytes(problem, binding, constants, reason);
+        argument.constant = constantBytes(problem, binding, args, reason);
         if (!argument.constant)
           return false;
       } else {
@@ -116,29 +119,29 @@ bool Kernel::addStage(const ProblemReader &problem, const PrimitiveDesc &descrip
         argument.place = static_cast<uint64_t>(input >= 0 ? input : output);
       }
     }
-    stage.arguments.push_back(std::move(argument));
+    stage.arguments.push_back(argument);
   }
-  if (Desc scratch = argumentDesc(library, description, DNNL_ARG_SCRATCHPAD))
-    stage.arguments.push_back(
-        {DNNL_ARG_SCRATCHPAD, Source::Workspace, scratchOffset, nullptr, scratch});
+  // One intermediate at most, in front of the scratchpad.
+  if (const Desc &scratch = program->scratch[index])
+    stage.arguments.push_back({DNNL_ARG_SCRATCHPAD, Source::Workspace,
+                               program->resolved.temporaryBytes, nullptr, scratch.get()});
   stages.push_back(std::move(stage));
   return true;
 }
 
-std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
-                                     const ProblemReader &problem, const Attempt &attempt,
-                                     const Resolved &resolved, const void *const *constants,
+std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Program> made,
+                                     const ProblemReader &problem, const dvt_prepare_args &args,
                                      std::string &reason) {
-  std::unique_ptr<Kernel> kernel(new Kernel(std::move(library)));
-  kernel->threads = resolved.threads;
+  std::unique_ptr<Kernel> kernel(new Kernel(std::move(made)));
+  const Program &program = *kernel->program;
   const dvt_problem &raw = problem.raw();
   for (uint32_t i = 0; i < raw.input_count; ++i) {
     kernel->inputExtents.push_back(problem.extents(raw.inputs[i]));
     kernel->inputConstant.push_back(problem.isConstant(raw.inputs[i]));
   }
-  for (const auto &[value, expected] : attempt.assumed) {
+  for (const auto &[value, expected] : program.assumed) {
     const int32_t input = problem.inputPosition(value);
-    const void *bytes = constants && input >= 0 ? constants[input] : nullptr;
+    const void *bytes = args.constants && input >= 0 ? args.constants[input] : nullptr;
     for (size_t i = 0; i < expected.size(); ++i) {
       const double found =
           bytes ? providers::elementAsDouble(bytes, problem.type(value), i) : std::nan("");
@@ -151,16 +154,16 @@ std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
   }
   for (uint32_t i = 0; i < raw.output_count; ++i)
     kernel->outputExtents.push_back(problem.extents(raw.outputs[i]));
-  // One intermediate at most, in front of the scratchpad.
-  kernel->scratchOffset = resolved.temporaryBytes;
-  kernel->workspace = resolved.temporaryBytes + resolved.scratchBytes;
-  for (size_t i = 0; i < attempt.stages.size(); ++i)
-    if (!kernel->addStage(problem, attempt.stages[i].description, resolved.bindings[i], constants,
-                          reason))
-      return nullptr;
-  if (attempt.accumulated.isPresent()) {
-    kernel->accumulatedInput = problem.inputPosition(attempt.accumulated.value);
-    for (const Binding &binding : resolved.bindings.back())
+  {
+    NoPrimitiveCache noCache(kernel->library); // what packs is of no use afterwards
+    TeamSize team(args.threads);
+    for (size_t i = 0; i < program.primitives.size(); ++i)
+      if (!kernel->addStage(problem, i, args, reason))
+        return nullptr;
+  }
+  if (program.accumulated.isPresent()) {
+    kernel->accumulatedInput = problem.inputPosition(program.accumulated.value);
+    for (const Binding &binding : program.resolved.bindings.back())
       if (binding.id == DNNL_ARG_DST)
         kernel->accumulatedBytes = binding.desc.bytes();
   }
@@ -189,7 +192,7 @@ std::unique_ptr<Kernel::Context> Kernel::makeContext() const {
     for (const Argument &argument : stage.arguments) {
       dnnl_memory_t memory = nullptr;
       void *data = argument.source == Source::Constant ? argument.constant : DNNL_MEMORY_NONE;
-      if (library.memory_create(&memory, argument.desc.get(), library.engine, data) != dnnl_success)
+      if (library.memory_create(&memory, argument.desc, library.engine, data) != dnnl_success)
         return nullptr;
       context->memories.emplace_back(library, memory);
       context->arguments.back().push_back({argument.id, memory});
@@ -246,11 +249,11 @@ dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) {
           "run: result " + std::to_string(i) + " has no memory or other extents than the problem";
       return DVT_BAD_INPUT;
     }
-  if (args.workspace_bytes < workspace || (workspace > 0 && !args.workspace)) {
+  if (args.workspace_bytes < workspaceBytes() || (workspaceBytes() > 0 && !args.workspace)) {
     reason = "run: the workspace is smaller than workspace_bytes() says";
     return DVT_BAD_INPUT;
   }
-  TeamSize team(threads);
+  TeamSize team(program->resolved.threads);
   std::unique_ptr<Context> context = takeContext();
   if (!context) {
     reason = "oneDNN cannot create memory objects";
@@ -272,7 +275,7 @@ dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) {
                        : static_cast<char *>(args.workspace) + argument.place;
       library.memory_set_data_handle(bound[i].memory, data);
     }
-    status = library.primitive_execute(stages[s].primitive.get(), context->stream.get(),
+    status = library.primitive_execute(stages[s].primitive, context->stream.get(),
                                        static_cast<int>(bound.size()), bound.data());
   }
   if (status == dnnl_success)

@@ -9,23 +9,39 @@
 #include <memory>
 #include <vector>
 
+#include "providers/PackedMemory.h"
 #include "providers/onednn/Attempt.h"
 
 namespace dovetail::onednn {
 
+/// Primitives of one implementation and all that is known of it but constants. Kernels of equal
+/// problems share it: making primitives means compiling code.
+struct Program {
+  std::shared_ptr<const Library> library; ///< before the handles, which need it to the last
+  Resolved resolved;
+  std::vector<std::pair<uint32_t, std::vector<double>>> assumed; ///< as in Attempt
+  View accumulated;                                              ///< as in Attempt
+  std::vector<Primitive> primitives;                             ///< one for each stage
+  std::vector<Desc> scratch;                                     ///< of each; empty for none
+
+  /// Of the implementation `attempt` stands at. Null with `reason` on failure.
+  static std::shared_ptr<const Program> make(std::shared_ptr<const Library> library,
+                                             const Attempt &attempt, const Resolved &resolved,
+                                             std::string &reason);
+};
+
 class Kernel {
 public:
-  /// Makes primitives of the implementation `attempt` stands at and packs its constants.
-  /// `constants` is one pointer per problem input as in dvt_prepare_args. Empty with `reason` on
-  /// failure.
-  static std::unique_ptr<Kernel> make(std::shared_ptr<const Library> library,
-                                      const ProblemReader &problem, const Attempt &attempt,
-                                      const Resolved &resolved, const void *const *constants,
+  /// Packs the constants. `args` are those of prepare. Null with `reason` on failure.
+  static std::unique_ptr<Kernel> make(std::shared_ptr<const Program> program,
+                                      const ProblemReader &problem, const dvt_prepare_args &args,
                                       std::string &reason);
   ~Kernel();
   Kernel(const Kernel &) = delete;
 
-  uint64_t workspaceBytes() const { return workspace; }
+  uint64_t workspaceBytes() const {
+    return program->resolved.temporaryBytes + program->resolved.scratchBytes;
+  }
   /// Nothing on success, else why not.
   dvt_code run(const dvt_run_args &args, std::string &reason);
 
@@ -36,10 +52,10 @@ private:
     Source source;
     uint64_t place; ///< index of an input or output, or byte offset in the workspace
     void *constant;
-    Desc desc;
+    const_dnnl_memory_desc_t desc; ///< the program's
   };
   struct Stage {
-    Primitive primitive;
+    dnnl_primitive_t primitive; ///< the program's
     std::vector<Argument> arguments;
   };
   /// What one run at a time uses.
@@ -49,33 +65,26 @@ private:
     std::vector<std::vector<dnnl_exec_arg_t>>
         arguments; ///< for each stage, in the order of Stage::arguments
   };
-  struct Bytes {
-    std::unique_ptr<char, void (*)(void *)> data{nullptr, nullptr};
-  };
 
-  explicit Kernel(std::shared_ptr<const Library> library)
-      : holder(std::move(library)), library(*holder) {}
-  bool addStage(const ProblemReader &problem, const PrimitiveDesc &description,
-                const std::vector<Binding> &bindings, const void *const *constants,
+  explicit Kernel(std::shared_ptr<const Program> made)
+      : program(std::move(made)), library(*program->library) {}
+  bool addStage(const ProblemReader &problem, size_t index, const dvt_prepare_args &args,
                 std::string &reason);
-  void *allocate(uint64_t bytes);
   /// A constant in the layout of its binding: the caller's bytes, or a copy.
   void *constantBytes(const ProblemReader &problem, const Binding &binding,
-                      const void *const *constants, std::string &reason);
+                      const dvt_prepare_args &args, std::string &reason);
   bool reorder(const Desc &from, const void *source, const Desc &to, void *destination);
   std::unique_ptr<Context> makeContext() const;
   std::unique_ptr<Context> takeContext();
   void putContext(std::unique_ptr<Context> context);
 
   static constexpr size_t kShelf = 16;
-  std::shared_ptr<const Library> holder;
+  std::shared_ptr<const Program> program;
   const Library &library;
   std::vector<Stage> stages;
-  std::vector<Bytes> owned;
+  providers::PackedMemory constantMemory;
   std::vector<Dims> inputExtents, outputExtents;
   std::vector<bool> inputConstant;
-  uint64_t workspace = 0, scratchOffset = 0;
-  uint32_t threads = 1;
   int32_t accumulatedInput = -1; ///< copied into the result first, unless it is there already
   uint64_t accumulatedBytes = 0;
   std::atomic<Context *> shelf[kShelf] = {};

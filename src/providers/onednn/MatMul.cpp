@@ -152,6 +152,8 @@ void takeBias(Product &p) {
 }
 
 void attemptMatMul(Maker &maker, const Product &p, bool packed) {
+  if (!maker.wants(packed ? "matmul-packed" : "matmul"))
+    return;
   std::vector<Argument> arguments{
       {DNNL_ARG_SRC, p.a, -1}, {DNNL_ARG_WEIGHTS, p.b, -1}, {DNNL_ARG_DST, p.result, -1}};
   if (p.bias)
@@ -168,6 +170,8 @@ void attemptMatMul(Maker &maker, const Product &p, bool packed) {
 }
 
 void attemptInnerProduct(Maker &maker, const Product &p, bool packed) {
+  if (!maker.wants(packed ? "inner_product-packed" : "inner_product"))
+    return;
   const View weights = transposedMatrix(p.b);
   std::vector<Argument> arguments{
       {DNNL_ARG_SRC, p.a, -1}, {DNNL_ARG_WEIGHTS, weights, -1}, {DNNL_ARG_DST, p.result, -1}};

@@ -3,6 +3,7 @@
 // The oneDNN plug-in: the door's functions over Library, visitImplementations and Kernel. Nothing
 // needs compiling; prepare finds the candidate again by its name and layouts among what propose
 // would give.
+#include <map>
 #include <new>
 
 #include "providers/ProblemReader.h"
@@ -23,6 +24,8 @@ struct dvt_provider {
     info = {sizeof info, "onednn", version.c_str(), &libraryInfo, 1, 0};
   }
   std::shared_ptr<const Library> library; ///< kernels hold it, too
+  /// Those that kernels use, by programKey.
+  std::map<std::string, std::weak_ptr<const Program>> programs;
   std::string version;
   dvt_library_info libraryInfo;
   dvt_provider_info info;
@@ -111,7 +114,7 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   std::vector<Resolved> found;
   std::string reason;
   visitImplementations(
-      *provider->library, reader, *target, target->threads,
+      *provider->library, reader, *target, target->threads, {},
       [&](const Attempt &attempt, const Resolved &resolved) {
         for (const Resolved &before : found)
           if (before.algorithm == resolved.algorithm &&
@@ -158,8 +161,46 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   return DVT_OK;
 }
 
-bool isSameLayout(const char *text, const std::string &layout) {
-  return layout == (text ? text : "");
+constexpr size_t kMostPrograms = 4096; ///< known before those that are gone are forgotten
+
+/// All that primitives depend on.
+std::string programKey(const dvt_target &target, const dvt_problem &problem,
+                       const dvt_candidate &candidate, uint32_t threads) {
+  auto textOf = [](const char *text) { return std::string(text ? text : ""); };
+  std::string key = textOf(candidate.algorithm) + '|' + std::to_string(threads) + '|' +
+                    std::to_string(target.threads) + '|' + textOf(target.features) + '|' +
+                    textOf(problem.text);
+  for (uint32_t i = 0; i < problem.input_count; ++i)
+    key += '|' + textOf(candidate.input_layouts ? candidate.input_layouts[i] : nullptr);
+  for (uint32_t i = 0; i < problem.output_count; ++i)
+    key += '|' + textOf(candidate.output_layouts ? candidate.output_layouts[i] : nullptr);
+  return key;
+}
+
+/// Finds the candidate among what propose gives, and tells whether it is there.
+std::shared_ptr<const Program> findProgram(const dvt_provider &provider, const dvt_target &target,
+                                           const ProblemReader &problem,
+                                           const dvt_candidate &candidate, uint32_t threads,
+                                           bool &isThere, std::string &reason) {
+  std::shared_ptr<const Program> found;
+  auto fits = [](const char *const *texts, const std::vector<std::string> &layouts) {
+    for (size_t i = 0; i < layouts.size(); ++i)
+      if (layouts[i] != (texts && texts[i] ? texts[i] : ""))
+        return false;
+    return true;
+  };
+  visitImplementations(
+      *provider.library, problem, target, threads, candidate.algorithm,
+      [&](const Attempt &attempt, const Resolved &resolved) {
+        if (!fits(candidate.input_layouts, resolved.inputLayouts) ||
+            !fits(candidate.output_layouts, resolved.outputLayouts))
+          return true;
+        isThere = true;
+        found = Program::make(provider.library, attempt, resolved, reason);
+        return false;
+      },
+      reason);
+  return found;
 }
 
 dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
@@ -171,36 +212,31 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   if (!candidate || !candidate->algorithm || !args)
     return fail(error, DVT_BAD_INPUT, "onednn: prepare without a candidate or arguments");
   ProblemReader reader(*problem);
-  bool matched = false;
-  std::unique_ptr<Kernel> made;
   std::string reason;
-  visitImplementations(
-      *provider->library, reader, *target, args->threads,
-      [&](const Attempt &attempt, const Resolved &resolved) {
-        if (resolved.algorithm != candidate->algorithm)
-          return true;
-        for (size_t i = 0; i < resolved.inputLayouts.size(); ++i)
-          if (!isSameLayout(candidate->input_layouts ? candidate->input_layouts[i] : "",
-                            resolved.inputLayouts[i]))
-            return true;
-        for (size_t i = 0; i < resolved.outputLayouts.size(); ++i)
-          if (!isSameLayout(candidate->output_layouts ? candidate->output_layouts[i] : "",
-                            resolved.outputLayouts[i]))
-            return true;
-        matched = true;
-        made = Kernel::make(provider->library, reader, attempt, resolved, args->constants, reason);
-        return false;
-      },
-      reason);
-  if (made) {
-    *kernel = new dvt_kernel{std::move(made)};
-    return DVT_OK;
+  const std::string key = programKey(*target, *problem, *candidate, args->threads);
+  std::shared_ptr<const Program> program;
+  if (auto known = provider->programs.find(key); known != provider->programs.end())
+    program = known->second.lock();
+  if (!program) {
+    bool isThere = false;
+    program = findProgram(*provider, *target, reader, *candidate, args->threads, isThere, reason);
+    if (!isThere)
+      return fail(error, DVT_UNSUPPORTED,
+                  std::string("onednn: no implementation is called ") + candidate->algorithm +
+                      " with these layouts" + (reason.empty() ? "" : ": " + reason));
+    if (!program)
+      return fail(error, DVT_FAILED,
+                  std::string("onednn: ") + candidate->algorithm + ": " + reason);
+    if (provider->programs.size() >= kMostPrograms)
+      std::erase_if(provider->programs, [](const auto &entry) { return entry.second.expired(); });
+    if (problem->text && *problem->text) // without its identity no two are known to be equal
+      provider->programs[key] = program;
   }
-  if (matched)
+  std::unique_ptr<Kernel> made = Kernel::make(std::move(program), reader, *args, reason);
+  if (!made)
     return fail(error, DVT_FAILED, std::string("onednn: ") + candidate->algorithm + ": " + reason);
-  return fail(error, DVT_UNSUPPORTED,
-              std::string("onednn: no implementation is called ") + candidate->algorithm +
-                  " with these layouts" + (reason.empty() ? "" : ": " + reason));
+  *kernel = new dvt_kernel{std::move(made)};
+  return DVT_OK;
 }
 
 uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->workspaceBytes(); }

@@ -226,6 +226,9 @@ void proposeConvolution(const ProblemReader &problem, const Machine &machine,
   }
 }
 
+/// Channels that are packed together: as many floats as a cache line holds.
+static constexpr int64_t kPackedChannels = 16;
+
 void packConvolution(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                      uint32_t input, const void *constant, void *packed) {
   auto found = Convolution::find(problem);
@@ -248,16 +251,24 @@ void packConvolution(const ProblemReader &problem, const Machine &machine, const
   };
   auto packPhase = [&](int64_t group, int64_t firstOutput, int64_t width,
                        const Convolution::Window::Phase &y, const Convolution::Window::Phase &x) {
+    int64_t real = std::clamp<int64_t>(conv.outPerGroup - firstOutput, 0, width);
     for (int64_t block = 0; block < conv.inPerGroup; block += sizes.channelBlock)
       for (int64_t i = 0; i < y.count; ++i)
-        for (int64_t j = 0; j < x.count; ++j)
-          for (int64_t channel = block;
-               channel < std::min(block + sizes.channelBlock, conv.inPerGroup); ++channel)
-            for (int64_t output = firstOutput; output < firstOutput + width; ++output)
-              *to++ = output < conv.outPerGroup
-                          ? weight(group, output, channel, y.weight + i * y.weightStep,
-                                   x.weight + j * x.weightStep)
-                          : 0.0f;
+        for (int64_t j = 0; j < x.count; ++j) {
+          int64_t row = y.weight + i * y.weightStep, column = x.weight + j * x.weightStep;
+          int64_t end = std::min(block + sizes.channelBlock, conv.inPerGroup);
+          // A few channels at a time: they are read one after the other, and what is written stays
+          // in the cache until all outputs are there.
+          for (int64_t first = block; first < end; first += kPackedChannels) {
+            int64_t channels = std::min(kPackedChannels, end - first);
+            for (int64_t output = 0; output < width; ++output)
+              for (int64_t channel = 0; channel < channels; ++channel)
+                to[channel * width + output] = output < real ? weight(group, firstOutput + output,
+                                                                      first + channel, row, column)
+                                                             : 0.0f;
+            to += channels * width;
+          }
+        }
   };
   for (int64_t group = 0; group < conv.groups; ++group)
     for (int64_t vector = 0; vector < sizes.vectors; vector += plan.tile.vectors) {
