@@ -39,7 +39,9 @@ class Port(ctypes.Structure):
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
-    """A copy on a 64-byte border, which is bound without a further one."""
+    """The same on a 64-byte border, which is bound without a copy."""
+    if array.flags["C_CONTIGUOUS"] and array.ctypes.data % 64 == 0:
+        return array
     room = np.empty(array.nbytes + 64, np.uint8)
     start = -room.ctypes.data % 64
     copy = room[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -159,7 +161,7 @@ def answer(**facts) -> None:
 
 def main(engine, model, inputs, threads, library, outputs) -> None:
     with np.load(inputs) as arrays:
-        given = dict(arrays)
+        given = {name: aligned(array) for name, array in arrays.items()}
     before = private_bytes()
     contender = ENGINES[engine](model, given, int(threads), library)
     peak = private_bytes()

@@ -38,10 +38,15 @@ struct Artifact {
   Status checkConstant(uint32_t index) const;
 };
 
+struct ReadOptions {
+  /// The words of the reports (what else was on offer for each region), which only people need.
+  bool alternatives = true;
+};
+
 /// BadInput with one message for a file that is cut short, altered, of another format version or no
 /// artifact at all. The plan is checked by checkPlan, so that its indices and sizes can be relied
 /// on.
-Expected<Artifact> readArtifact(const std::string &path);
-Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file);
+Expected<Artifact> readArtifact(const std::string &path, const ReadOptions &options = {});
+Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file, const ReadOptions &options = {});
 
 } // namespace dovetail

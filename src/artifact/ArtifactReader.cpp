@@ -100,14 +100,14 @@ Status Artifact::checkConstant(uint32_t index) const {
                   file->path(), constant.name);
 }
 
-Expected<Artifact> readArtifact(const std::string &path) {
+Expected<Artifact> readArtifact(const std::string &path, const ReadOptions &options) {
   auto file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  return readArtifact(std::move(*file));
+  return readArtifact(std::move(*file), options);
 }
 
-Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file) {
+Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file, const ReadOptions &options) {
   auto header = readHeader(*file);
   if (!header)
     return header.takeError();
@@ -139,8 +139,7 @@ Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file) {
     if (!fits(kernel.offset, kernel.bytes, sizeOf(KernelSection)) ||
         (kernelBytes += kernel.bytes) > sizeOf(KernelSection))
       return damaged("a kernel lies outside its section");
-    const uint8_t *begin = at(KernelSection) + kernel.offset;
-    plan.kernels.emplace_back(begin, begin + kernel.bytes);
+    plan.kernels.emplace_back(at(KernelSection) + kernel.offset, kernel.bytes, file);
   }
   for (size_t i = 0; i < constants.size(); ++i) {
     if (!fits(constants[i].offset, constants[i].bytes, sizeOf(WeightSection)) ||
@@ -155,7 +154,8 @@ Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file) {
   if (digestOf(at(MeasuredSection), sizeOf(MeasuredSection)) != header->measuredDigest)
     return damaged("its measured figures were altered or are damaged");
   if (Plan measured; sizeOf(MeasuredSection) > 0) {
-    if (!readMeasuredTable(at(MeasuredSection), sizeOf(MeasuredSection), measured))
+    if (!readMeasuredTable(at(MeasuredSection), sizeOf(MeasuredSection), options.alternatives,
+                           measured))
       return damaged("its measured figures cannot be read");
     plan.reports = std::move(measured.reports);
     plan.timings = std::move(measured.timings);

@@ -51,7 +51,7 @@ private:
 };
 
 Status ArtifactWriter::kernelSection() {
-  for (const std::vector<uint8_t> &kernel : plan.kernels) {
+  for (const KernelBytes &kernel : plan.kernels) {
     kernelBytes.resize((kernelBytes.size() + kKernelAlignment - 1) / kKernelAlignment *
                        kKernelAlignment);
     kernels.push_back({kernelBytes.size(), kernel.size(), {}});

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -115,6 +116,26 @@ struct PlanConstant {
   std::shared_ptr<const void> owner;
 };
 
+/// A compiled kernel: bytes of its own, or such as another keeps alive. Copies share them.
+class KernelBytes {
+public:
+  KernelBytes() = default;
+  KernelBytes(std::vector<uint8_t> bytes);
+  KernelBytes(std::initializer_list<uint8_t> bytes) : KernelBytes(std::vector(bytes)) {}
+  KernelBytes(const uint8_t *bytes, uint64_t count, std::shared_ptr<const void> owner)
+      : first(bytes), count(count), owner(std::move(owner)) {}
+  const uint8_t *data() const { return first; }
+  uint64_t size() const { return count; }
+  const uint8_t *begin() const { return first; }
+  const uint8_t *end() const { return first + count; }
+  friend bool operator==(const KernelBytes &a, const KernelBytes &b);
+
+private:
+  const uint8_t *first = nullptr;
+  uint64_t count = 0;
+  std::shared_ptr<const void> owner;
+};
+
 /// What became of one offer for a region.
 struct Alternative {
   std::string label;          ///< provider:algorithm, or the parts where the region was split
@@ -152,7 +173,7 @@ struct Plan {
   std::vector<Requirement> requirements; ///< on the symbols' values
   std::vector<PlanConstant> constants;
   std::vector<std::string> problems;
-  std::vector<std::vector<uint8_t>> kernels;
+  std::vector<KernelBytes> kernels;
   std::vector<PlanBlock> blocks;
   std::map<std::string, std::string> providers; ///< name -> version at planning time
 

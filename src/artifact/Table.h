@@ -26,6 +26,6 @@ std::string measuredTable(const Plan &plan);
 /// Everything but constants' and kernels' bytes, whose places are returned.
 Status readPlanTable(const uint8_t *data, uint64_t bytes, Plan &plan,
                      std::vector<StoredBytes> &constants, std::vector<StoredBytes> &kernels);
-Status readMeasuredTable(const uint8_t *data, uint64_t bytes, Plan &plan);
+Status readMeasuredTable(const uint8_t *data, uint64_t bytes, bool alternatives, Plan &plan);
 
 } // namespace dovetail

@@ -208,7 +208,7 @@ Status readPlanTable(const uint8_t *data, uint64_t bytes, Plan &plan,
   return status;
 }
 
-Status readMeasuredTable(const uint8_t *data, uint64_t bytes, Plan &plan) {
+Status readMeasuredTable(const uint8_t *data, uint64_t bytes, bool alternatives, Plan &plan) {
   if (bytes < 8 || bytes > INT32_MAX ||
       !verifier(data, bytes).VerifyBuffer<table::Measured>(nullptr))
     return badInput("its table of measured figures is damaged");
@@ -219,12 +219,14 @@ Status readMeasuredTable(const uint8_t *data, uint64_t bytes, Plan &plan) {
   plan.problemsEstimated = m.problems_estimated();
   Status status = each(m.reports(), [&](const table::Report &r) {
     RegionReport &to = plan.reports.emplace_back();
-    to.ops = text(r.ops());
-    to.nodes = text(r.nodes());
     to.problem = r.problem();
     to.micros = r.micros();
     to.conversionMicros = r.conversion_micros();
     to.conversion = r.conversion();
+    if (!alternatives)
+      return Status::success();
+    to.ops = text(r.ops());
+    to.nodes = text(r.nodes());
     return each(r.alternatives(), [&](const table::Alternative &a) -> Status {
       to.alternatives.push_back(
           {text(a.label()), a.micros(), a.low(), a.high(), text(a.outcome())});

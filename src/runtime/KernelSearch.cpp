@@ -77,7 +77,7 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
                                     : std::make_shared<ConstantMemory>(model.options.allocator, 0);
   request.packingMicros = &model.packingMicros;
   if (kernel >= 0) {
-    const std::vector<uint8_t> &bytes = model.plan().kernels[kernel];
+    const KernelBytes &bytes = model.plan().kernels[kernel];
     request.kernel = bytes.data();
     request.kernelBytes = bytes.size();
   }

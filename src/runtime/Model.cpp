@@ -47,7 +47,7 @@ Model::Model(const ModelOptions &options) : options(options) {}
 
 Expected<std::shared_ptr<Model>> Model::load(const std::string &path, const ModelOptions &options) {
   auto start = Clock::now();
-  auto artifact = readArtifact(path);
+  auto artifact = readArtifact(path, {options.alternatives});
   if (!artifact)
     return artifact.takeError();
   std::shared_ptr<Model> model(new Model(options));

@@ -32,6 +32,7 @@ struct ModelOptions {
   const dvt_parallel *parallel = nullptr; ///< the host's; null: an OpenMP team of `threads`
   HostAllocator allocator;
   Log log;
+  bool alternatives = false;  ///< keep what else was on offer, which only explaining needs
   bool checkConstants = true; ///< compare each constant with its digest
 };
 

@@ -90,6 +90,12 @@ TEST_F(ArtifactTest, RoundTrip) {
   EXPECT_EQ(artifact->plan.requirements, plan.requirements);
   for (uint32_t i = 0; i < plan.constants.size(); ++i)
     EXPECT_TRUE(artifact->checkConstant(i));
+  // What is for people only may stay in the file.
+  auto brief = readArtifact(path, {false});
+  ASSERT_TRUE(brief) << brief.error().message;
+  ASSERT_EQ(brief->plan.reports.size(), plan.reports.size());
+  EXPECT_TRUE(brief->plan.reports[0].alternatives.empty());
+  EXPECT_EQ(brief->plan.reports[0].micros, plan.reports[0].micros);
   // The same plan gives the same file.
   std::string first = content();
   ASSERT_TRUE(writeArtifact(plan, path));

@@ -156,6 +156,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   ModelOptions modelOptions;
   modelOptions.threads = common.threads;
   modelOptions.log = session->log;
+  modelOptions.alternatives = true;
   auto start = std::chrono::steady_clock::now();
   if (opened.isArtifact) {
     if (!stages.stopAfter.empty() || !stages.dumps.empty() || !common.force.empty() ||
