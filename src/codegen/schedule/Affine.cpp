@@ -620,13 +620,8 @@ void proposeAffine(const ProblemReader &problem, const Machine &machine, const S
     return;
   if (std::string reason = offerAffine(problem, machine, "", sink); !reason.empty())
     return sink.refuse("affine", reason);
-  const dvt_problem &source = problem.problem();
-  uint32_t rank = problem.value(source.outputs[0]).rank;
-  for (uint32_t i = 0; i < source.output_count; ++i)
-    keepsChannels &= problem.value(source.outputs[i]).rank == rank && rank >= 3 &&
-                     !isOne(problem.value(source.outputs[i]).extents[1]);
   if (keepsChannels)
-    for (const std::string &layout : imageLayouts(rank, machine))
+    for (const std::string &layout : imageLayouts(problem, machine))
       offerAffine(problem, machine, layout, sink);
 }
 

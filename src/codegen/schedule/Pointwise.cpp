@@ -24,6 +24,17 @@ std::vector<std::string> imageLayouts(uint32_t rank, const Machine &machine) {
   return layouts;
 }
 
+std::vector<std::string> imageLayouts(const ProblemReader &problem, const Machine &machine) {
+  const dvt_problem &source = problem.problem();
+  uint32_t rank = problem.value(source.outputs[0]).rank;
+  for (uint32_t i = 0; i < source.output_count; ++i) {
+    const dvt_value &output = problem.value(source.outputs[i]);
+    if (output.rank != rank || rank < 3 || isOne(output.extents[1]))
+      return {};
+  }
+  return imageLayouts(rank, machine);
+}
+
 namespace {
 
 /// The ops that `outputs` need, ascending.
@@ -198,10 +209,8 @@ void packPointwise(const ProblemReader &problem, const Machine &machine, const S
   auto phases = planPointwise(problem, machine, *layout);
   if (!phases)
     return;
-  uint32_t value = problem.problem().inputs[input];
   for (const PointwisePhase &phase : *phases)
-    if (const SpaceOperand *operand = phase.space.find(value); operand && operand->packed)
-      packOperand(phase.space, *operand, problem.value(value), constant, packed);
+    packInput(phase.space, problem, input, constant, packed);
 }
 
 } // namespace dovetail::codegen

@@ -25,5 +25,7 @@ Expected<std::vector<PointwisePhase>> planPointwise(const ProblemReader &problem
 
 /// Layouts of images that native kernels offer beside row-major, for a rank.
 std::vector<std::string> imageLayouts(uint32_t rank, const Machine &machine);
+/// Those in which all outputs of a problem may be: none where one has no channels.
+std::vector<std::string> imageLayouts(const ProblemReader &problem, const Machine &machine);
 
 } // namespace dovetail::codegen

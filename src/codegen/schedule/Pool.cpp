@@ -172,12 +172,8 @@ void packPool(const ProblemReader &problem, const Machine &machine, const Schedu
   auto layout = Layout::parse(schedule.parameter(""));
   if (!layout)
     return;
-  auto plan = planPool(problem, machine, *layout);
-  if (!plan)
-    return;
-  uint32_t value = problem.problem().inputs[input];
-  if (const SpaceOperand *operand = plan->space.find(value); operand && operand->packed)
-    packOperand(plan->space, *operand, problem.value(value), constant, packed);
+  if (auto plan = planPool(problem, machine, *layout))
+    packInput(plan->space, problem, input, constant, packed);
 }
 
 } // namespace dovetail::codegen

@@ -568,12 +568,8 @@ void packRows(const ProblemReader &problem, const Machine &machine, const Schedu
   auto layout = Layout::parse(schedule.parameter(""));
   if (!layout)
     return;
-  auto plan = planRows(problem, machine, *layout);
-  if (!plan)
-    return;
-  uint32_t value = problem.problem().inputs[input];
-  if (const SpaceOperand *operand = plan->space.find(value); operand && operand->packed)
-    packOperand(plan->space, *operand, problem.value(value), constant, packed);
+  if (auto plan = planRows(problem, machine, *layout))
+    packInput(plan->space, problem, input, constant, packed);
 }
 
 } // namespace dovetail::codegen

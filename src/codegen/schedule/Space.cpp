@@ -300,6 +300,13 @@ void packOperand(const Space &space, const SpaceOperand &operand, const dvt_valu
   }
 }
 
+void packInput(const Space &space, const ProblemReader &problem, uint32_t input, const void *from,
+               void *to) {
+  uint32_t value = problem.problem().inputs[input];
+  if (const SpaceOperand *operand = space.find(value); operand && operand->packed)
+    packOperand(space, *operand, problem.value(value), from, to);
+}
+
 TaskSplit splitTasks(const std::vector<Axis> &axes, double grain, int64_t innerStep) {
   double inside = 1;
   for (uint32_t axis = axes.size(); axis-- > 0;) {

@@ -89,6 +89,9 @@ std::optional<uint64_t> packedBytesOf(const Space &space, const SpaceOperand &op
 /// Writes a packed operand from its row-major bytes.
 void packOperand(const Space &space, const SpaceOperand &operand, const dvt_value &value,
                  const void *from, void *to);
+/// The same for a problem input, where the space has it packed.
+void packInput(const Space &space, const ProblemReader &problem, uint32_t input, const void *from,
+               void *to);
 
 /// A split of the axes' iteration into tasks: one task for each index of the axes before `axis` and
 /// each chunk of `axis`.
