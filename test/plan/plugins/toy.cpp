@@ -7,15 +7,15 @@
 // layout.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include <unistd.h>
 
-#include "dovetail/provider.h"
+#include "providers/Stateless.h"
+
+using namespace stateless;
 
 namespace {
 
@@ -37,7 +37,6 @@ struct dvt_kernel {
 namespace {
 
 const std::string fault = TOY_FAULT;
-int instance;
 const dvt_provider_info information{sizeof(dvt_provider_info), TOY_NAME, "1.0", nullptr, 0, 1};
 
 void misbehave(const char *phase) {
@@ -47,16 +46,6 @@ void misbehave(const char *phase) {
     ::pause();
 }
 
-dvt_code fail(dvt_error *error, dvt_code code, const std::string &message) {
-  std::snprintf(error->message, sizeof(error->message), "%s", message.c_str());
-  return code;
-}
-
-dvt_code create(const dvt_host *, dvt_provider **out, dvt_error *) {
-  *out = reinterpret_cast<dvt_provider *>(&instance);
-  return DVT_OK;
-}
-void destroy(dvt_provider *) {}
 const dvt_provider_info *info(dvt_provider *) { return &information; }
 
 bool isKnown(const std::string &op) {
@@ -73,21 +62,17 @@ std::string refuse(const dvt_problem *problem) {
   for (uint32_t i = 0; i < problem->op_count; ++i)
     if (!isKnown(problem->ops[i].name))
       return std::string("does not know ") + problem->ops[i].name;
-  for (uint32_t v = 0; v < problem->value_count; ++v) {
+  for (uint32_t v = 0; v < problem->value_count; ++v)
     if (problem->values[v].type != DVT_F32)
       return "only f32 is known";
-    for (uint32_t d = 0; d < problem->values[v].rank; ++d)
-      if (problem->values[v].extents[d].value < 0)
-        return "extents must be known";
-  }
-  return {};
+  return isStatic(problem) ? "" : "extents must be known";
 }
 
 dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
                  const dvt_candidate_sink *sink, dvt_error *error) {
   misbehave("propose");
   if (std::string why = refuse(problem); !why.empty())
-    return fail(error, DVT_UNSUPPORTED, why);
+    return fail(error, why, DVT_UNSUPPORTED);
   dvt_candidate candidate{};
   candidate.struct_size = sizeof(candidate);
   candidate.algorithm = "interpret";
@@ -118,7 +103,7 @@ dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem,
                  const dvt_candidate *, const dvt_prepare_args *args, dvt_kernel **out,
                  dvt_error *error) {
   if (args->kernel_bytes != 3)
-    return fail(error, DVT_FAILED, "the kernel is not what was compiled");
+    return fail(error, "the kernel is not what was compiled");
   auto *kernel = new dvt_kernel();
   for (uint32_t v = 0; v < problem->value_count; ++v) {
     const dvt_value &value = problem->values[v];
@@ -190,7 +175,7 @@ void evaluate(const dvt_kernel &kernel, const Step &step, std::vector<std::vecto
 dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
   misbehave("run");
   if (fault == "fail_run")
-    return fail(error, DVT_FAILED, "this kernel always fails");
+    return fail(error, "this kernel always fails");
   if (fault == "blocked") { // aBcd4b to acdb
     const std::vector<int64_t> &extents = kernel->extents[kernel->inputs[0]];
     int64_t channels = extents[1], points = extents[2] * extents[3];

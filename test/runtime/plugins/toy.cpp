@@ -5,12 +5,13 @@
 // checks what the runtime promises.
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "dovetail/provider.h"
+#include "providers/Stateless.h"
+
+using namespace stateless;
 
 struct dvt_kernel {
   std::string op, algorithm;
@@ -22,29 +23,10 @@ struct dvt_kernel {
 namespace {
 
 constexpr uint64_t kWorkspace = 256;
-int instance;
 const dvt_provider_info information{
     sizeof(dvt_provider_info), TOY_NAME, TOY_VERSION, nullptr, 0, 0};
 
-dvt_code fail(dvt_error *error, const char *message) {
-  std::snprintf(error->message, sizeof(error->message), "%s", message);
-  return DVT_FAILED;
-}
-
-dvt_code create(const dvt_host *, dvt_provider **out, dvt_error *) {
-  *out = reinterpret_cast<dvt_provider *>(&instance);
-  return DVT_OK;
-}
-void destroy(dvt_provider *) {}
 const dvt_provider_info *info(dvt_provider *) { return &information; }
-
-bool isStatic(const dvt_problem *problem) {
-  for (uint32_t v = 0; v < problem->value_count; ++v)
-    for (uint32_t d = 0; d < problem->values[v].rank; ++d)
-      if (problem->values[v].extents[d].value < 0)
-        return false;
-  return true;
-}
 
 std::string opOf(const dvt_problem *problem) {
   return problem->op_count == 1 ? problem->ops[0].name : "";
@@ -80,18 +62,15 @@ dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
       offer(problem, sink, "plain", "", true);
       return DVT_OK;
     }
-  std::snprintf(error->message, sizeof(error->message), "does not know %s", op.c_str());
-  return DVT_UNSUPPORTED;
+  return fail(error, "does not know " + op, DVT_UNSUPPORTED);
 }
 
 dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem,
                  const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **out,
                  dvt_error *error) {
   std::string algorithm = candidate->algorithm;
-  if (algorithm != "plain" && algorithm != "fixed" && algorithm != "transposed") {
-    fail(error, "knows no such algorithm");
-    return DVT_UNSUPPORTED;
-  }
+  if (algorithm != "plain" && algorithm != "fixed" && algorithm != "transposed")
+    return fail(error, "knows no such algorithm", DVT_UNSUPPORTED);
   auto *kernel = new dvt_kernel();
   kernel->op = opOf(problem);
   kernel->algorithm = algorithm;

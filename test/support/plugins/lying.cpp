@@ -3,11 +3,12 @@
 // A provider whose proposals are mostly nonsense; one is sound.
 #include <cstring>
 
-#include "dovetail/provider.h"
+#include "providers/Stateless.h"
+
+using namespace stateless;
 
 namespace {
 
-int instance;
 const dvt_provider_info information{sizeof(dvt_provider_info), "lying", "1.0", nullptr, 0, 1};
 
 dvt_candidate sound() {
@@ -19,11 +20,6 @@ dvt_candidate sound() {
   return c;
 }
 
-dvt_code create(const dvt_host *, dvt_provider **out, dvt_error *) {
-  *out = reinterpret_cast<dvt_provider *>(&instance);
-  return DVT_OK;
-}
-void destroy(dvt_provider *) {}
 const dvt_provider_info *info(dvt_provider *) { return &information; }
 
 dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
