@@ -4,8 +4,10 @@
 
 clang-tidy cannot read g++'s precompiled headers nor some of its flags, so it gets a compilation
 database of its own without them, in BUILD/tidy. Sources with MLIR take half a minute each and are
-left out. A source that passed is not looked at again until it, a header of the tree or the
-configuration changes. When the budget is used up, the rest is counted and left for next time.
+left out. What passed is remembered in the cache folder, beside what scripts/setup keeps there, and
+not looked at again, in this checkout or another, until the source, a header that it includes, its
+flags or the configuration change. When the budget is used up, the rest is named and left for the
+next run. The exit status is 1 if anything was found.
 """
 import argparse
 import concurrent.futures
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import time
 
+TIDY = "clang-tidy-22"
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 GCC_ONLY = re.compile(
     r" -fpch-preprocess| -Winvalid-pch| -fno-semantic-interposition| -Werror\S*"
@@ -40,17 +43,31 @@ def commands(build: pathlib.Path) -> list[dict]:
             continue
         if re.search(r"/llvm-\d+/include", entry["command"]):
             continue
-        command = GCC_ONLY.sub("", entry["command"]) + f" -idirafter {gcc_headers}"
+        command = GCC_ONLY.sub("", entry["command"]) + f" -idirafter {gcc_headers} -Wno-ignored-attributes"
         # Generated headers are not ours to name things in.
         command = re.sub(rf" -I({re.escape(str(build))}/\S+)", r" -isystem \1", command)
         kept.append(entry | {"command": command})
     return kept
 
 
-def digest(paths: list[pathlib.Path]) -> str:
-    state = hashlib.sha256()
-    for path in paths:
-        state.update(path.read_bytes())
+def included(build: pathlib.Path) -> dict[str, list[pathlib.Path]]:
+    """The headers of the tree that each object was built from, as ninja knows them."""
+    listed = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=False).stdout
+    headers = {}
+    for block in listed.split("\n\n"):
+        lines = block.splitlines()
+        if lines and "(VALID)" in lines[0]:
+            paths = {pathlib.Path(os.path.normpath(build / line.strip())) for line in lines[1:]}
+            headers[lines[0].partition(":")[0]] = sorted(p for p in paths if p.is_relative_to(ROOT) and p.is_file())
+    return headers
+
+
+def identity(entry: dict, headers: list[pathlib.Path], shared: bytes) -> str:
+    """A digest of all that the findings depend on. Where the checkout stands is none of it."""
+    state = hashlib.sha256(shared)
+    state.update(entry["command"].replace(entry["directory"], "BUILD").replace(str(ROOT), "ROOT").encode())
+    for path in [pathlib.Path(entry["file"]), *headers]:
+        state.update(hashlib.sha256(path.read_bytes()).digest())
     return state.hexdigest()
 
 
@@ -64,37 +81,46 @@ def main() -> int:
     tidy.mkdir(exist_ok=True)
     entries = commands(build)
     (tidy / "compile_commands.json").write_text(json.dumps(entries, indent=1))
+    homes = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    cache = pathlib.Path(os.environ.get("DOVETAIL_CACHE") or pathlib.Path(homes) / "dovetail") / "tidy"
+    cache.mkdir(parents=True, exist_ok=True)
 
-    shared = [ROOT / ".clang-tidy", *sorted(ROOT.glob("src/**/*.h")), *ROOT.glob("include/**/*.h")]
-    base = digest(shared)
+    version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
+    shared = version + (ROOT / ".clang-tidy").read_bytes()
+    every = sorted({*ROOT.glob("src/**/*.h"), *ROOT.glob("include/**/*.h"), *ROOT.glob("test/**/*.h")})
+    headers = included(build)
+    waiting = {}  # the source: where it is remembered
+    for entry in entries:
+        built = re.search(r" -o (\S+)", entry["command"])
+        stamp = cache / identity(entry, headers.get(built[1] if built else "", every), shared)
+        if not stamp.exists():
+            waiting.setdefault(entry["file"], stamp)
     deadline = time.monotonic() + options.budget
-    skipped = 0
+    unseen = []
 
-    def check(path: pathlib.Path) -> str:
-        """What clang-tidy found in a source; nothing if it passed now or before."""
-        nonlocal skipped
-        stamp = tidy / hashlib.sha256((base + digest([path])).encode()).hexdigest()
-        if stamp.exists():
-            return ""
+    def check(source: str) -> str:
+        """What clang-tidy finds in a source."""
         if time.monotonic() > deadline:
-            skipped += 1
+            unseen.append(os.path.relpath(source, ROOT))
             return ""
-        run = subprocess.run(
-            ["clang-tidy", "--quiet", "-p", tidy, path], capture_output=True, text=True, check=False
-        )
+        run = subprocess.run([TIDY, "--quiet", "-p", tidy, source], capture_output=True, text=True, check=False)
         if run.returncode == 0:
-            stamp.touch()
+            waiting[source].touch()
             return ""
         return run.stdout + (run.stderr if not run.stdout else "")
 
-    sources = sorted({pathlib.Path(e["file"]) for e in entries})
+    newest = sorted(waiting, key=os.path.getmtime, reverse=True)
+    found = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = 0
-        for text in filter(None, pool.map(check, sources)):
+        for text in filter(None, pool.map(check, newest)):
             print(text, end="", file=sys.stderr, flush=True)
             found += 1
-    if skipped:
-        print(f"clang-tidy: {skipped} of {len(sources)} sources not looked at (budget used up)")
+    total = len({entry["file"] for entry in entries})
+    print(f"clang-tidy: {total} sources: {total - len(waiting)} seen before, {len(waiting) - len(unseen)} now, "
+          f"{found} with findings")
+    if unseen:
+        print(f"clang-tidy: {len(unseen)} not seen, because the {options.budget:g} s were used up: "
+              f"{' '.join(sorted(unseen))}")
     return 1 if found else 0
 
 

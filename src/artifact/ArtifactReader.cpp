@@ -136,8 +136,9 @@ Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file, const ReadOpti
   uint64_t kernelBytes = 0;
   for (const StoredBytes &kernel : kernels) {
     // Kernels do not share bytes, so all together fit, too.
-    if (!fits(kernel.offset, kernel.bytes, sizeOf(KernelSection)) ||
-        (kernelBytes += kernel.bytes) > sizeOf(KernelSection))
+    bool isInside = fits(kernel.offset, kernel.bytes, sizeOf(KernelSection));
+    kernelBytes += isInside ? kernel.bytes : 0;
+    if (!isInside || kernelBytes > sizeOf(KernelSection))
       return damaged("a kernel lies outside its section");
     plan.kernels.emplace_back(at(KernelSection) + kernel.offset, kernel.bytes, file);
   }

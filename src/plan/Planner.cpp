@@ -194,7 +194,7 @@ Status Planner::State::formProblems() {
   std::vector<uint32_t> views = addStridedViews(table);
   std::vector<std::pair<Region, RegionProblem>> apart;
   for (const Region &region : regions) {
-    RegionProblem problem = makeProblem(table, region), inPlace = problem;
+    RegionProblem problem = makeProblem(table, region);
     if (auto strided = overStridedViews(table, problem, views)) {
       RegionProblem both = *strided;
       auto served = allowInPlace(table, region, both) ? isServed(both.problem) : false;
@@ -207,6 +207,7 @@ Status Planner::State::formProblems() {
       if (*served)
         apart.emplace_back(region, std::move(*strided));
     }
+    RegionProblem inPlace = problem;
     if (allowInPlace(table, region, inPlace)) {
       auto costs = costsOffers(problem.problem, inPlace.problem);
       if (costs && !*costs && problem.problem.hasSymbols())

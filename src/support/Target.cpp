@@ -5,7 +5,7 @@
 #include "support/Plugin.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <set>
 
 #include <sched.h>
@@ -152,11 +152,11 @@ std::string readLine(const std::string &path) {
 
 /// "48K", "2M" or plain bytes; 0 for anything else.
 uint64_t parseSize(const std::string &text) {
-  unsigned long long number = 0;
-  char unit = 0;
-  int found = std::sscanf(text.c_str(), "%llu%c", &number, &unit);
-  if (found < 1)
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc())
     return 0;
+  char unit = end < text.data() + text.size() ? *end : 0;
   return number << (unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0);
 }
 

@@ -35,8 +35,9 @@ bool agrees(const std::string &given, const std::string &known) {
         ++i;
       continue;
     }
-    if (i >= given.size() || given[i++] != letter)
+    if (i >= given.size() || given[i] != letter)
       return false;
+    ++i;
   }
   return i == given.size();
 }

@@ -82,13 +82,13 @@ int main(int count, char **arguments) {
     else if (argument == "--problems")
       settings.problemFiles.push_back(next());
     else if (argument == "--threads")
-      settings.threads = static_cast<uint32_t>(std::atoi(next().c_str()));
+      settings.threads = static_cast<uint32_t>(std::strtoul(next().c_str(), nullptr, 10));
     else if (argument == "--child")
       childOutput = next();
     else
       settings.plugin = argument;
   }
-  if (settings.plugin.empty()) {
+  if (settings.plugin.empty() || settings.threads == 0) {
     std::fprintf(
         stderr, "usage: dovetail-conformance PLUGIN.so [--reference FILE] [--library-path FOLDERS] "
                 "[--problems FILE]... [--threads N]\n");

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace dovetail::conformance {
@@ -65,12 +67,19 @@ std::string serialize(const Proposal &proposal) {
 std::string runChild(const std::vector<std::string> &arguments, int &status) {
   fs::path output =
       fs::temp_directory_path() / fmt::format("dovetail-conformance-{}-{}", ::getpid(), ::rand());
-  std::string command = "'" + settings.program + "' '" + settings.plugin + "' --library-path '" +
-                        settings.libraryPath + "' --threads " + std::to_string(settings.threads) +
-                        " --child '" + output.string() + "'";
-  for (const std::string &argument : arguments)
-    command += " '" + argument + "'";
-  status = std::system(command.c_str());
+  std::vector<std::string> words{settings.program, settings.plugin,
+                                 "--library-path", settings.libraryPath,
+                                 "--threads",      std::to_string(settings.threads),
+                                 "--child",        output.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char *> command;
+  for (std::string &word : words)
+    command.push_back(word.data());
+  command.push_back(nullptr);
+  pid_t child = 0;
+  if (::posix_spawn(&child, command[0], nullptr, nullptr, command.data(), environ) != 0 ||
+      ::waitpid(child, &status, 0) != child)
+    status = -1;
   std::ifstream file(output, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(file), {});
   fs::remove(output);

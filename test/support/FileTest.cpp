@@ -74,7 +74,7 @@ TEST_F(FileTest, FailuresNameTheFile) {
 
 TEST_F(FileTest, OnlyRegularFilesAreReplaced) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-  for (std::string name :
+  for (const std::string &name :
        {path("pipe"), folder.string(), path("no/such/file"), path("folder/"), std::string()}) {
     Status status = checkWritable(name);
     ASSERT_FALSE(status) << name;

@@ -2,7 +2,7 @@
 //
 // Whatever Dovetail prints as a problem it reads again as the same problem: every problem of the
 // conformance lists, and random ones that use all that the text form has.
-#include <cstring>
+#include <bit>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -19,7 +19,9 @@ namespace {
 bool sameAttribute(const AttributeValue &a, const AttributeValue &b) {
   if (a.index() != b.index())
     return false;
-  auto sameBits = [](double x, double y) { return std::memcmp(&x, &y, sizeof x) == 0; };
+  auto sameBits = [](double x, double y) {
+    return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y);
+  };
   if (const auto *number = std::get_if<double>(&a))
     return sameBits(*number, std::get<double>(b)) ||
            (*number != *number && std::get<double>(b) != std::get<double>(b));

@@ -99,8 +99,10 @@ bool makeConvolution(Maker &maker) {
   std::optional<View> bias;
   if (maker.operand(2).isPresent()) {
     bias = maker.operand(2);
-  } else if (!postOps.empty() && (bias = asBias(postOps[0], result.dims[1]))) {
-    postOps.erase(postOps.begin());
+  } else if (!postOps.empty()) {
+    bias = asBias(postOps[0], result.dims[1]);
+    if (bias)
+      postOps.erase(postOps.begin());
   }
   const Desc biasDesc = bias ? maker.plain(*bias) : Desc();
 

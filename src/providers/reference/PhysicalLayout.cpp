@@ -43,7 +43,8 @@ Status PhysicalLayout::parse(std::string_view text, size_t rank, PhysicalLayout 
         static_cast<size_t>(text[at] - 'a') >= rank)
       return fail();
     size_t dimension = static_cast<size_t>(text[at++] - 'a');
-    if (!blocked[dimension] || (layout.blockOf[dimension] *= size) > 1 << 20)
+    layout.blockOf[dimension] *= size;
+    if (!blocked[dimension] || layout.blockOf[dimension] > 1 << 20)
       return fail();
     layout.blocks.push_back({dimension, size});
   }

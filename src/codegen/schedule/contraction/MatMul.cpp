@@ -186,8 +186,8 @@ bool MatMul::oneRight() const {
 MatMulPlan MatMulPlan::read(const Schedule &schedule) {
   MatMulPlan plan;
   std::string_view tile = schedule.parameter("t");
-  const char *end = tile.data() + tile.size();
-  auto [middle, error] = std::from_chars(tile.data(), end, plan.tile.rows);
+  const char *begin = tile.data(), *end = begin + tile.size();
+  auto [middle, error] = std::from_chars(begin, end, plan.tile.rows);
   if (error == std::errc() && middle < end)
     std::from_chars(middle + 1, end, plan.tile.vectors);
   plan.blockRows = schedule.integerParameter("m", plan.tile.rows);
