@@ -25,6 +25,17 @@ find_package(LLD CONFIG QUIET HINTS "${LLVM_LIBRARY_DIR}/cmake/lld")
 set(MLIR_TABLEGEN_FLAGS "-I${PROJECT_SOURCE_DIR}/src" "-I${MLIR_INCLUDE_DIRS}")
 
 find_package(Threads REQUIRED)
+if(DOVETAIL_FUZZ)
+  # Clang's own OpenMP is a package apart, which excludes that of other versions. The readers need no
+  # team of threads: with g++'s header and library clang leaves the pragmas out.
+  execute_process(COMMAND g++ -print-file-name=include OUTPUT_VARIABLE gcc_include
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  execute_process(COMMAND g++ -print-file-name=libgomp.so OUTPUT_VARIABLE gomp
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(OpenMP_CXX_FLAGS "-fopenmp=libgomp -idirafter ${gcc_include} -Wno-ignored-attributes" CACHE STRING "")
+  set(OpenMP_CXX_LIB_NAMES gomp CACHE STRING "")
+  set(OpenMP_gomp_LIBRARY "${gomp}" CACHE FILEPATH "")
+endif()
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Protobuf REQUIRED)
 find_package(SQLite3 REQUIRED)

@@ -6,6 +6,8 @@
 
 #include <charconv>
 
+#include "llvm/ADT/StringExtras.h"
+
 #include "graph/TensorOpModel.h"
 
 #include "graph/GraphDialect.cpp.inc"

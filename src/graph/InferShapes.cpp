@@ -6,6 +6,7 @@
 #include "graph/InferShapes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <set>
 

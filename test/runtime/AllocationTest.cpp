@@ -23,6 +23,11 @@ void *operator new(size_t bytes) {
     return memory;
   throw std::bad_alloc();
 }
+// How std::stable_sort asks.
+void *operator new(size_t bytes, const std::nothrow_t &) noexcept {
+  ++allocations;
+  return std::malloc(bytes ? bytes : 1);
+}
 void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
