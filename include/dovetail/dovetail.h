@@ -89,6 +89,7 @@ typedef struct dvt_step {
   double micros;       /* measured when compiling; negative when it was not */
 } dvt_step;
 
+/* Those of the model, followed by those of bodies of control flow. */
 DVT_EXPORT uint32_t dvt_model_step_count(const dvt_model *model);
 DVT_EXPORT dvt_code dvt_model_step(const dvt_model *model, uint32_t index, dvt_step *step,
                                    dvt_error *error);
@@ -113,7 +114,8 @@ DVT_EXPORT dvt_code dvt_session_feed_back(dvt_session *session, uint32_t output,
                                           dvt_error *error);
 
 DVT_EXPORT dvt_code dvt_session_run(dvt_session *session, dvt_error *error);
-/* As run; micros receives the time of each of the model's steps, count of them at most. */
+/* As run; micros receives the time of each of the model's steps, count of them at most. That of a
+ * step of a body is of all its runs; the step with the body contains it. */
 DVT_EXPORT dvt_code dvt_session_run_timed(dvt_session *session, double *micros, uint32_t count,
                                           dvt_error *error);
 /* From any thread: the run under way, or else the next one, returns DVT_CANCELLED. */

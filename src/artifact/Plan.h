@@ -4,12 +4,14 @@
 // stored in an artifact and executed by the runtime without the compiler. The same plan gives the
 // same bits.
 //
-// A plan is blocks of steps; block 0 is the model, further ones are bodies of control flow. Values
-// are numbered per block. Every value that a step writes has a dense layout and one kind of
+// A plan is blocks of steps; block 0 is the model, further ones are bodies of control flow, each of
+// one step of an earlier block. Values are numbered per block; what a body reads of the block
+// around it is among its inputs. Every value that a step writes has a dense layout and one kind of
 // storage. Views cost nothing: they are values that alias another one under other extents, or with
 // strides, which only kernels made for them read.
 // Extents known only at run time are Extents over symbols; the runtime derives the symbols from the
-// inputs (or from what a data-dependent step returns) and computes the rest.
+// inputs (or from what a data-dependent step returns) and computes the rest. A body also knows the
+// symbols of the blocks around it.
 #pragma once
 
 #include <cstdint>
@@ -70,9 +72,21 @@ enum class StepKind : uint8_t {
              ///< run-time extents)
   ShapeData, ///< writes `data` (extents as numbers) to the one output, an integer tensor
   Copy,      ///< copies inputs[0] to outputs[0], same type, extents and layout
-  If,        ///< inputs[0] condition; bodies {then, else}
-  Loop,
-  Scan
+  // Control flow. `captured` are values of the block that the bodies read; bodies have them as
+  // their last inputs. All operands and results are dense and row-major.
+  If, ///< (condition, captured…) -> results; bodies {then, else}: (captured…) -> results
+  Loop, ///< (trip count, condition, carried…, captured…) -> carried…, stacked…; either of the first
+        ///< two may be absent. Body: (iteration, condition, carried…, captured…) -> condition,
+        ///< carried…, elements…
+  Scan ///< (carried…, scanned…, captured…) -> carried…, stacked…; body: (carried…, elements…,
+       ///< captured…) -> carried…, elements…
+};
+
+/// Along which axis a Scan goes through a tensor, or stacks one up, and whether from the end.
+struct ScanAxis {
+  uint32_t axis = 0;
+  bool backwards = false;
+  friend bool operator==(const ScanAxis &, const ScanAxis &) = default;
 };
 
 struct PlanStep {
@@ -89,7 +103,16 @@ struct PlanStep {
   uint64_t workspaceOffset = 0, workspaceBytes = 0; ///< in the arena; static extents only
   std::vector<Extent> data;                         ///< ShapeData only
   std::vector<uint32_t> bodies;                     ///< blocks, control flow only
-  uint32_t report = UINT32_MAX;                     ///< index into Plan::reports
+  uint32_t carried = 0;          ///< Loop, Scan: values handed from iteration to iteration
+  std::vector<ScanAxis> scanned; ///< Scan: of what it goes through, then of what it stacks
+  uint32_t report = UINT32_MAX;  ///< index into Plan::reports
+};
+
+/// Where a symbol's value comes from: extent `axis` of value `value` of the block.
+struct SymbolSource {
+  std::string symbol;
+  uint32_t value = 0;
+  uint32_t axis = 0;
 };
 
 struct PlanBlock {
@@ -97,13 +120,8 @@ struct PlanBlock {
   std::vector<uint32_t> inputs, outputs; ///< value numbers
   std::vector<PlanStep> steps;
   uint64_t arenaBytes = 0; ///< static extents only
-};
-
-/// Where a symbol's value comes from: extent `axis` of value `value` of block 0.
-struct SymbolSource {
-  std::string symbol;
-  uint32_t value = 0;
-  uint32_t axis = 0;
+  std::vector<SymbolSource> symbolSources;
+  std::vector<Requirement> requirements; ///< on the symbols' values, when the block runs
 };
 
 struct PlanConstant {
@@ -169,8 +187,6 @@ struct Plan {
       selection; ///< how it was chosen: "measure", "estimate", "replay", with --prefer/--only
   std::vector<std::string> inputNames, outputNames;
   SymbolRanges symbols;
-  std::vector<SymbolSource> symbolSources;
-  std::vector<Requirement> requirements; ///< on the symbols' values
   std::vector<PlanConstant> constants;
   std::vector<std::string> problems;
   std::vector<KernelBytes> kernels;
@@ -183,7 +199,13 @@ struct Plan {
   double planningSeconds = 0;
   uint32_t problemsTimed = 0, problemsFromCache = 0, problemsEstimated = 0;
 
-  bool isStatic() const { return symbolSources.empty(); }
+  /// Whether no symbol has to be found out at run time.
+  bool isStatic() const {
+    for (const PlanBlock &block : blocks)
+      if (!block.symbolSources.empty())
+        return false;
+    return true;
+  }
 };
 
 } // namespace dovetail

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "artifact/BlockMemory.h"
+#include "artifact/ControlFlow.h"
 
 namespace dovetail {
 
@@ -31,7 +32,8 @@ private:
   Status inPlace(const PlanBlock &block, uint32_t index, const std::vector<uint32_t> &roots,
                  const std::vector<uint32_t> &lastRead);
   Status memory(const PlanBlock &block);
-  Status symbols();
+  Status symbols(const std::vector<uint32_t> &outer);
+  Status symbols(const PlanBlock &block, std::set<std::string> &known);
 
   const Plan &plan;
   std::vector<Problem> problems;
@@ -264,10 +266,7 @@ Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
   case StepKind::If:
   case StepKind::Loop:
   case StepKind::Scan:
-    for (uint32_t body : step.bodies)
-      if (body == 0 || body >= plan.blocks.size())
-        return bad("its body does not exist");
-    return Status::success();
+    return Status::success(); // once all blocks are known to be in order
   }
   return bad("unknown kind");
 }
@@ -419,26 +418,34 @@ Status PlanCheck::block(const PlanBlock &b) {
   return memory(b);
 }
 
-Status PlanCheck::symbols() {
+Status PlanCheck::symbols(const std::vector<uint32_t> &outer) {
   for (const auto &[name, range] : plan.symbols)
     if (range.min < 0 || range.min > range.max || range.divisor < 1)
       return badInput("symbol {}: {}..{}/{} is not a range", name, range.min, range.max,
                       range.divisor);
-  const PlanBlock &main = plan.blocks[0];
-  std::set<std::string> known;
-  for (const SymbolSource &source : plan.symbolSources) {
-    if (source.value >= main.values.size() ||
-        source.axis >= main.values[source.value].extents.size())
+  std::vector<std::set<std::string>> known(plan.blocks.size());
+  for (uint32_t b = 0; b < plan.blocks.size(); ++b) {
+    known[b] = known[outer[b]];
+    if (Status status = symbols(plan.blocks[b], known[b]); !status)
+      return status;
+  }
+  return Status::success();
+}
+
+/// `known` has the symbols of the blocks around this one, and gets its own.
+Status PlanCheck::symbols(const PlanBlock &b, std::set<std::string> &known) {
+  for (const SymbolSource &source : b.symbolSources) {
+    if (source.value >= b.values.size() || source.axis >= b.values[source.value].extents.size())
       return badInput("symbol {} comes from a value or axis that does not exist", source.symbol);
-    Storage storage = main.values[source.value].storage;
+    Storage storage = b.values[source.value].storage;
     if (storage != Storage::Input && storage != Storage::Dynamic)
       return badInput("symbol {} comes from a value that is neither an input nor data-dependent",
                       source.symbol);
-    if (main.values[source.value].extents[source.axis] != Extent::symbol(source.symbol))
+    if (b.values[source.value].extents[source.axis] != Extent::symbol(source.symbol))
       return badInput("symbol {} does not stand alone where it comes from", source.symbol);
     known.insert(source.symbol);
   }
-  for (const PlanValue &value : main.values)
+  for (const PlanValue &value : b.values)
     for (const Extent &extent : value.extents)
       if (!extent.isStatic())
         for (const std::string &name : extent.symbols())
@@ -463,10 +470,18 @@ Expected<std::vector<Problem>> PlanCheck::run() {
   }
   if (Status status = constants(); !status)
     return status.takeError();
+  auto outer = outerBlocks(plan);
+  if (!outer)
+    return outer.takeError();
   for (const PlanBlock &b : plan.blocks)
     if (Status status = block(b); !status)
       return status.takeError();
-  if (Status status = symbols(); !status)
+  for (const PlanBlock &b : plan.blocks)
+    for (const PlanStep &s : b.steps)
+      if (isControlFlow(s.kind))
+        if (Status status = checkControlFlow(plan, b, s); !status)
+          return status.takeError();
+  if (Status status = symbols(*outer); !status)
     return status.takeError();
   return std::move(problems);
 }

@@ -108,6 +108,14 @@ Status readStep(const table::Step &s, PlanBlock &block) {
   to.workspaceOffset = s.workspace_offset();
   to.workspaceBytes = s.workspace_bytes();
   to.bodies = numbers(s.bodies());
+  to.carried = s.carried();
+  std::vector<uint32_t> axes = numbers(s.scanned_axes());
+  std::vector<uint8_t> backwards = numbers(s.scanned_backwards());
+  if (axes.size() != backwards.size())
+    return badInput("step '{}' has {} axes and {} directions", to.label, axes.size(),
+                    backwards.size());
+  for (size_t i = 0; i < axes.size(); ++i)
+    to.scanned.push_back({axes[i], backwards[i] != 0});
   to.report = s.report();
   return readExtents(s.data(), to.data);
 }
@@ -119,7 +127,22 @@ Status readBlock(const table::Block &b, Plan &plan) {
   to.arenaBytes = b.arena_bytes();
   if (Status status = each(b.values(), [&](const auto &v) { return readValue(v, to); }); !status)
     return status;
-  return each(b.steps(), [&](const auto &s) { return readStep(s, to); });
+  Status status = each(b.steps(), [&](const auto &s) { return readStep(s, to); });
+  if (status)
+    status = each(b.symbol_sources(), [&](const table::SymbolSource &s) -> Status {
+      to.symbolSources.push_back({text(s.symbol()), s.value(), s.axis()});
+      return Status::success();
+    });
+  if (status)
+    status = each(b.requirements(), [&](const table::Requirement &r) -> Status {
+      auto left = Extent::parse(text(r.left())), right = Extent::parse(text(r.right()));
+      if (!left || !right || r.relation() >= kRelationCount)
+        return badInput("a requirement on extents cannot be read");
+      to.requirements.push_back(
+          {static_cast<Requirement::Relation>(r.relation()), *left, *right, text(r.subject())});
+      return Status::success();
+    });
+  return status;
 }
 
 Target readTarget(const table::Target *t) {
@@ -176,20 +199,6 @@ Status readPlanTable(const uint8_t *data, uint64_t bytes, Plan &plan,
     plan.symbols[text(s.name())] = {s.min(), s.max(), s.divisor()};
     return Status::success();
   });
-  if (status)
-    status = each(p.symbol_sources(), [&](const table::SymbolSource &s) -> Status {
-      plan.symbolSources.push_back({text(s.symbol()), s.value(), s.axis()});
-      return Status::success();
-    });
-  if (status)
-    status = each(p.requirements(), [&](const table::Requirement &r) -> Status {
-      auto left = Extent::parse(text(r.left())), right = Extent::parse(text(r.right()));
-      if (!left || !right || r.relation() >= kRelationCount)
-        return badInput("a requirement on extents cannot be read");
-      plan.requirements.push_back(
-          {static_cast<Requirement::Relation>(r.relation()), *left, *right, text(r.subject())});
-      return Status::success();
-    });
   if (status)
     status = each(p.constants(),
                   [&](const table::Constant &c) { return readConstant(c, plan, constants); });

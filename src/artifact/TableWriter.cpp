@@ -78,16 +78,31 @@ fb::Offset<table::Step> TableWriter::step(const PlanStep &s) {
   auto late = texts(s.lateProviders);
   auto data = extents(s.data);
   auto bodies = out.CreateVector(s.bodies);
+  std::vector<uint32_t> axes;
+  std::vector<uint8_t> backwards;
+  for (const ScanAxis &scanned : s.scanned) {
+    axes.push_back(scanned.axis);
+    backwards.push_back(scanned.backwards);
+  }
   return table::CreateStep(out, uint8_t(s.kind), label, s.problem, inputs, outputs, chosen,
                            fallback, late, s.workspaceOffset, s.workspaceBytes, data, bodies,
-                           s.report);
+                           s.report, s.carried, out.CreateVector(axes),
+                           out.CreateVector(backwards));
 }
 
 fb::Offset<table::Block> TableWriter::block(const PlanBlock &b) {
   auto values = tables<table::Value>(b.values, [&](const PlanValue &v) { return value(v); });
   auto steps = tables<table::Step>(b.steps, [&](const PlanStep &s) { return step(s); });
   auto inputs = out.CreateVector(b.inputs), outputs = out.CreateVector(b.outputs);
-  return table::CreateBlock(out, values, inputs, outputs, steps, b.arenaBytes);
+  auto sources = tables<table::SymbolSource>(b.symbolSources, [&](const SymbolSource &s) {
+    return table::CreateSymbolSource(out, text(s.symbol), s.value, s.axis);
+  });
+  auto requirements = tables<table::Requirement>(b.requirements, [&](const Requirement &r) {
+    return table::CreateRequirement(out, static_cast<uint8_t>(r.relation), text(r.left.text()),
+                                    text(r.right.text()), text(r.subject));
+  });
+  return table::CreateBlock(out, values, inputs, outputs, steps, b.arenaBytes, sources,
+                            requirements);
 }
 
 std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &constants,
@@ -98,13 +113,6 @@ std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &
   auto symbols = tables<table::Symbol>(plan.symbols, [&](const auto &entry) {
     const auto &[name, range] = entry;
     return table::CreateSymbol(out, text(name), range.min, range.max, range.divisor);
-  });
-  auto sources = tables<table::SymbolSource>(plan.symbolSources, [&](const SymbolSource &s) {
-    return table::CreateSymbolSource(out, text(s.symbol), s.value, s.axis);
-  });
-  auto requirements = tables<table::Requirement>(plan.requirements, [&](const Requirement &r) {
-    return table::CreateRequirement(out, static_cast<uint8_t>(r.relation), text(r.left.text()),
-                                    text(r.right.text()), text(r.subject));
   });
   size_t next = 0;
   auto constantTables = tables<table::Constant>(plan.constants, [&](const PlanConstant &c) {
@@ -126,8 +134,7 @@ std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &
   auto inputNames = texts(plan.inputNames), outputNames = texts(plan.outputNames);
   auto problems = texts(plan.problems);
   out.Finish(table::CreatePlan(out, model, producer, target, selection, inputNames, outputNames,
-                               symbols, sources, constantTables, problems, kernelTables, blocks,
-                               providers, requirements));
+                               symbols, constantTables, problems, kernelTables, blocks, providers));
   return take();
 }
 

@@ -165,7 +165,7 @@ dvt_code dvt_model_step(const dvt_model *model, uint32_t index, dvt_step *step, 
     if (!step || index >= model->steps.size())
       return badInput("there is no step {}: the model has {}", index, model->steps.size());
     const Plan &plan = model->model->plan();
-    const PlanStep &planned = plan.blocks[0].steps[index];
+    const PlanStep &planned = *model->model->planned(index);
     const StepState &state = model->steps[index];
     dvt_step out{};
     out.label = state.label.c_str();

@@ -41,7 +41,7 @@ std::string storageText(const PlanValue &value) {
 std::string numbersText(const std::vector<uint32_t> &numbers) {
   std::string text;
   for (uint32_t number : numbers)
-    text += fmt::format("{}%{}", text.empty() ? "" : ", ", number);
+    text += (text.empty() ? "" : ", ") + (number == kNoValue ? "_" : fmt::format("%{}", number));
   return text;
 }
 
@@ -74,13 +74,15 @@ std::string stepText(const PlanStep &step) {
     body = "copy";
     break;
   case StepKind::If:
-    body = "if";
+    body = fmt::format("if block {}", fmt::join(step.bodies, " else block "));
     break;
   case StepKind::Loop:
-    body = "loop";
+    body = fmt::format("loop block {} carrying {}", step.bodies.front(), step.carried);
     break;
   case StepKind::Scan:
-    body = "scan";
+    body = fmt::format("scan block {} carrying {}, axes", step.bodies.front(), step.carried);
+    for (const ScanAxis &scanned : step.scanned)
+      body += fmt::format(" {}{}", scanned.backwards ? "-" : "", scanned.axis);
     break;
   }
   std::string text =

@@ -14,7 +14,8 @@
 namespace dovetail {
 
 /// Times plans of the same model in this process, interleaved; medians in microseconds go into
-/// Plan::timings of the returned one. Symbolic models are not timed: the mixed plan is taken.
+/// Plan::timings of the returned one. Models with symbols or control flow are not timed: the mixed
+/// plan is taken.
 /// Remembered in the cache.
 Expected<Plan> chooseByWholeModel(plan::Planner &planner, std::shared_ptr<const PluginSet> plugins,
                                   plan::PlanCache &cache, const CompileOptions &options);

@@ -2,7 +2,8 @@
 //
 // Walks @main in order, runs the rule of every op and writes the types it states. Bodies of
 // composites are walked with the operands' facts, and give the composite's results theirs; bodies
-// of conditionals are joined.
+// of conditionals are joined, those of loops walked until what they carry is the same before and
+// after an iteration.
 #include "graph/InferShapes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -14,6 +15,7 @@
 #include "graph/ConstantData.h"
 #include "graph/GraphDialect.h"
 #include "graph/TensorType.h"
+#include "graph/shapes/BodyShapes.h"
 #include "graph/shapes/ShapeRules.h"
 
 using namespace mlir;
@@ -103,6 +105,10 @@ private:
         status = visitComposite(composite);
       else if (auto conditional = dyn_cast<IfOp>(op))
         status = visitIf(conditional);
+      else if (auto loop = dyn_cast<LoopOp>(op))
+        status = visitLoop(loop);
+      else if (auto scan = dyn_cast<ScanOp>(op))
+        status = visitScan(scan);
       else if (isa<NoneOp>(op))
         facts[op.getResult(0)] = typeFacts(op.getResult(0));
       else if (!op.hasTrait<OpTrait::IsTerminator>())
@@ -154,11 +160,9 @@ private:
     };
     if (Status status = graph::inferShapes(context); !status)
       return status;
-    // A branch may state what holds only where it is taken.
-    if (!op.getParentOfType<IfOp>())
-      for (Requirement &requirement : context.takeRequirements())
-        if (llvm::find(requirements, requirement) == requirements.end())
-          requirements.push_back(std::move(requirement));
+    for (Requirement &requirement : context.takeRequirements())
+      if (llvm::find(requirements, requirement) == requirements.end())
+        requirements.push_back(std::move(requirement));
     for (auto [result, inferred] : llvm::zip(op.getResults(), context.takeResults())) {
       if (isAbsent(result) || inferred.type == DVT_UNDEFINED)
         continue;
@@ -193,8 +197,8 @@ private:
 
   Status visitIf(IfOp conditional) {
     Block &yes = conditional.getThenBranch().front(), &no = conditional.getElseBranch().front();
-    for (Block *block : {&yes, &no})
-      if (Status status = visit(*block); !status)
+    for (unsigned branch : {0u, 1u})
+      if (Status status = visitBody(*conditional, branch); !status)
         return status;
     for (auto [i, result] : llvm::enumerate(conditional.getResults())) {
       auto a = dyn_cast<RankedTensorType>(yes.getTerminator()->getOperand(i).getType()),
@@ -207,19 +211,200 @@ private:
       Shape shape = extentsOf(a), other = extentsOf(b);
       for (size_t d = 0; d < shape.size(); ++d)
         if (shape[d] != other[d])
-          shape[d] = joined(result, d);
-      result.setType(tensorType(a.getElementType(), shape));
-      facts[result] = typeFacts(result);
+          shape[d] = open(result, d, "if");
+      setShape(result, shape, a.getElementType());
     }
     return Status::success();
   }
 
-  Extent joined(Value result, size_t dimension) {
-    auto before = dyn_cast<RankedTensorType>(result.getType());
+  /// Visits a body of control flow. What its extents must fulfil holds only where it runs, and
+  /// stands with `op`.
+  Status visitBody(Operation &op, unsigned region) {
+    std::vector<Requirement> around = std::move(requirements);
+    requirements.clear();
+    Status status = visit(op.getRegion(region).front());
+    if (status)
+      setRequirements(&op, requirements, region);
+    requirements = std::move(around);
+    return status;
+  }
+
+  void setShape(Value value, const Shape &shape, Type element) {
+    value.setType(tensorType(element, shape));
+    facts[value] = typeFacts(value);
+  }
+  static Shape shapeOf(Value value) { return extentsOf(cast<RankedTensorType>(value.getType())); }
+  static Type elementOf(Value value) {
+    return cast<RankedTensorType>(value.getType()).getElementType();
+  }
+
+  /// The symbol that the value has for an extent already, or a new one.
+  Extent open(Value value, size_t dimension, const char *stem) {
+    auto before = dyn_cast<RankedTensorType>(value.getType());
     if (before && dimension < size_t(before.getRank()) && hasReadableExtents(before) &&
         before.isDynamicDim(dimension))
       return extentsOf(before)[dimension];
-    return newSymbol("if", 0);
+    return newSymbol(stem, 0);
+  }
+
+  /// What a body hands from iteration to iteration: `count` operands, arguments, yielded values and
+  /// results, from the given ones on.
+  struct Carried {
+    unsigned operand, argument, yielded, count;
+  };
+
+  /// Gives arguments the operands' extents, but for those that are known to change, and visits the
+  /// body until no other ones change.
+  Status settle(Operation &op, const Carried &carried, const std::set<std::string> &outside) {
+    Block &body = op.getRegion(0).front();
+    auto fail = [&](unsigned i, const char *what) {
+      return badInput("node '{}' ({}): the value carried as input {} of the body has another {} "
+                      "after an iteration, which is not supported",
+                      nodeName(&op).str(), opName(op), carried.argument + i, what);
+    };
+    for (unsigned i = 0; i < carried.count; ++i) {
+      BlockArgument argument = body.getArgument(carried.argument + i);
+      Shape shape = shapeOf(op.getOperand(carried.operand + i)), before = shapeOf(argument);
+      if (before.size() != shape.size())
+        return fail(i, "number of dimensions");
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (isOwn(before[d], outside))
+          shape[d] = before[d];
+      setShape(argument, shape, elementOf(argument));
+    }
+    for (bool changed = true; changed;) {
+      if (Status status = visitBody(op, 0); !status)
+        return status;
+      changed = false;
+      for (unsigned i = 0; i < carried.count; ++i) {
+        BlockArgument argument = body.getArgument(carried.argument + i);
+        Value yielded = body.getTerminator()->getOperand(carried.yielded + i);
+        Shape shape = shapeOf(argument), after = shapeOf(yielded);
+        if (elementOf(argument) != elementOf(yielded))
+          return fail(i, "type");
+        if (shape.size() != after.size())
+          return fail(i, "number of dimensions");
+        // An extent that is a symbol of the body's own takes any value already.
+        for (size_t d = 0; d < shape.size(); ++d)
+          if (isOwn(shape[d], outside))
+            after[d] = shape[d];
+        if (generalize(shape, after, [&](size_t) { return newSymbol("carried", 0); })) {
+          setShape(argument, shape, elementOf(argument));
+          changed = true;
+        }
+      }
+    }
+    for (unsigned i = 0; i < carried.count; ++i) {
+      Value operand = op.getOperand(carried.operand + i), result = op.getResult(i);
+      Shape shape =
+          afterIterations(shapeOf(operand), shapeOf(body.getArgument(carried.argument + i)),
+                          [&](size_t d) { return open(result, d, "carried"); });
+      setShape(result, shape, elementOf(operand));
+    }
+    return Status::success();
+  }
+
+  static bool isOwn(const Extent &extent, const std::set<std::string> &outside) {
+    std::vector<std::string> names =
+        extent.isStatic() ? std::vector<std::string>() : extent.symbols();
+    return names.size() == 1 && extent == Extent::symbol(names[0]) && !outside.contains(names[0]);
+  }
+  /// Whether all that goes into a body, or around it, are tensors of known rank.
+  static bool isWellFormed(Operation &op, unsigned yielded) {
+    Block &body = op.getRegion(0).front();
+    auto isTensor = [](Type type) { return isa<RankedTensorType, NoneType>(type); };
+    return body.getTerminator()->getNumOperands() == yielded &&
+           llvm::all_of(op.getOperandTypes(), isTensor) &&
+           llvm::all_of(body.getArgumentTypes(),
+                        [](Type type) { return isa<RankedTensorType>(type); });
+  }
+  static std::string opName(Operation &op) { return isa<LoopOp>(op) ? "Loop" : "Scan"; }
+
+  /// The one element of an integer or bool tensor where it is known.
+  std::optional<Extent> knownElement(Value value) {
+    auto known = facts.find(value);
+    if (known == facts.end())
+      return std::nullopt;
+    InferContext reader(*findOp("identity"), "", AttributeMap(), {known->second}, 1, ranges);
+    std::optional<Elements> elements = reader.elements(0);
+    return elements && elements->size() == 1 ? elements->front() : std::nullopt;
+  }
+
+  Status visitLoop(LoopOp loop) {
+    Block &body = loop.getBody().front();
+    unsigned carried = std::max(loop.getNumOperands(), 2u) - 2;
+    if (loop.getNumOperands() < 2 || body.getNumArguments() != 2 + carried ||
+        loop.getNumResults() < carried || !isWellFormed(*loop, 1 + loop.getNumResults()))
+      return badInput("node '{}' (Loop): its body does not fit its operands and results",
+                      nodeName(loop).str());
+    std::set<std::string> outside = symbolsOutside(loop);
+    facts[body.getArgument(0)] = typeFacts(body.getArgument(0));
+    // No iteration begins without its condition.
+    facts[body.getArgument(1)] = typeFacts(body.getArgument(1));
+    facts[body.getArgument(1)].elements = Elements{Extent(1)};
+    if (Status status = settle(*loop, {2, 2, 1, carried}, outside); !status)
+      return status;
+    Operation *yield = body.getTerminator();
+    auto isTrue = [&](Value value) { return isAbsent(value) || knownElement(value) == Extent(1); };
+    Value trips = loop.getOperand(0);
+    std::optional<Extent> length;
+    if (!isAbsent(trips) && isTrue(loop.getOperand(1)) && isTrue(yield->getOperand(0)))
+      length = knownElement(trips);
+    if (length && length->staticValue().value_or(0) < 0)
+      length = Extent(0);
+    // A trip count that is an extent itself is never negative; others might be.
+    if (length && !length->isStatic() && length->range(ranges).min < 0)
+      length = std::nullopt;
+    for (unsigned i = carried; i < loop.getNumResults(); ++i) {
+      Value element = yield->getOperand(i + 1), result = loop.getResult(i);
+      if (!length)
+        length = open(result, 0, "iterations");
+      setShape(result,
+               stacked(shapeOf(element), *length, 0, outside,
+                       [&](size_t d) { return open(result, d, "stacked"); }),
+               elementOf(element));
+    }
+    return Status::success();
+  }
+
+  Status visitScan(ScanOp scan) {
+    Block &body = scan.getBody().front();
+    ArrayRef<int64_t> axes = intsAttribute(scan, "scan_input_axes"),
+                      stackedAxes = intsAttribute(scan, "scan_output_axes");
+    unsigned carried = scan.getNumOperands() - unsigned(axes.size());
+    if (axes.size() > scan.getNumOperands() || body.getNumArguments() != scan.getNumOperands() ||
+        scan.getNumResults() != carried + stackedAxes.size() ||
+        !isWellFormed(*scan, scan.getNumResults()))
+      return badInput("node '{}' (Scan): its body does not fit its operands and results",
+                      nodeName(scan).str());
+    std::set<std::string> outside = symbolsOutside(scan);
+    std::optional<Extent> length;
+    for (unsigned i = 0; i < axes.size(); ++i) {
+      Value operand = scan.getOperand(carried + i);
+      Shape whole = shapeOf(operand);
+      if (axes[i] < 0 || size_t(axes[i]) >= whole.size())
+        return badInput("node '{}' (Scan): input {} of rank {} has no axis {}",
+                        nodeName(scan).str(), carried + i, whole.size(), axes[i]);
+      const Extent &mine = whole[size_t(axes[i])];
+      if (length && length->isStatic() && mine.isStatic() && *length != mine)
+        return badInput("node '{}' (Scan): it goes through {} elements of one input and {} of "
+                        "another; both must be as many",
+                        nodeName(scan).str(), length->text(), mine.text());
+      if (!length || (!length->isStatic() && mine.isStatic()))
+        length = mine;
+      setShape(body.getArgument(carried + i), elementsAlong(whole, size_t(axes[i])),
+               elementOf(operand));
+    }
+    if (Status status = settle(*scan, {0, 0, 0, carried}, outside); !status)
+      return status;
+    for (unsigned i = carried; i < scan.getNumResults(); ++i) {
+      Value element = body.getTerminator()->getOperand(i), result = scan.getResult(i);
+      setShape(result,
+               stacked(shapeOf(element), *length, size_t(stackedAxes[i - carried]), outside,
+                       [&](size_t d) { return open(result, d, "stacked"); }),
+               elementOf(element));
+    }
+    return Status::success();
   }
 
   ModuleOp module;

@@ -149,9 +149,15 @@ void setSymbolRanges(ModuleOp module, const SymbolRanges &ranges) {
     module->setAttr("dvt.ranges", builder.getDictionaryAttr(entries));
 }
 
-std::vector<Requirement> requirementsOf(ModuleOp module) {
+namespace {
+std::string requirementsName(unsigned region) {
+  return region == 0 ? "dvt.requirements" : "dvt.requirements." + std::to_string(region);
+}
+} // namespace
+
+std::vector<Requirement> requirementsOf(Operation *holder, unsigned region) {
   std::vector<Requirement> requirements;
-  auto attribute = module->getAttrOfType<ArrayAttr>("dvt.requirements");
+  auto attribute = holder->getAttrOfType<ArrayAttr>(requirementsName(region));
   if (!attribute)
     return requirements;
   for (Attribute entry : attribute) {
@@ -172,8 +178,9 @@ std::vector<Requirement> requirementsOf(ModuleOp module) {
   return requirements;
 }
 
-void setRequirements(ModuleOp module, const std::vector<Requirement> &requirements) {
-  Builder builder(module.getContext());
+void setRequirements(Operation *holder, const std::vector<Requirement> &requirements,
+                     unsigned region) {
+  Builder builder(holder->getContext());
   SmallVector<Attribute> entries;
   for (const Requirement &requirement : requirements)
     entries.push_back(
@@ -182,9 +189,9 @@ void setRequirements(ModuleOp module, const std::vector<Requirement> &requiremen
                               builder.getStringAttr(requirement.right.text()),
                               builder.getStringAttr(requirement.subject)}));
   if (entries.empty())
-    module->removeAttr("dvt.requirements");
+    holder->removeAttr(requirementsName(region));
   else
-    module->setAttr("dvt.requirements", builder.getArrayAttr(entries));
+    holder->setAttr(requirementsName(region), builder.getArrayAttr(entries));
 }
 
 std::vector<std::string> symbolsOf(ModuleOp module) {
@@ -207,6 +214,27 @@ std::vector<std::string> symbolsOf(ModuleOp module) {
           add(type);
   });
   return {symbols.begin(), symbols.end()};
+}
+
+std::set<std::string> symbolsOutside(Operation *op) {
+  std::set<std::string> symbols;
+  DenseSet<Type> seen;
+  auto add = [&](TypeRange types) {
+    for (Type type : types) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor || tensor.hasStaticShape() || !seen.insert(type).second)
+        continue;
+      for (const Extent &extent : extentsOf(tensor))
+        for (std::string &symbol : extent.symbols())
+          symbols.insert(std::move(symbol));
+    }
+  };
+  for (; op && op->getBlock(); op = op->getParentOp()) {
+    add(op->getBlock()->getArgumentTypes());
+    for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
+      add(before->getResultTypes());
+  }
+  return symbols;
 }
 
 } // namespace dovetail::graph

@@ -5,6 +5,10 @@
 // tensor<?x3xf32, ["N", "3"]>.
 #pragma once
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -30,9 +34,14 @@ mlir::RankedTensorType tensorType(mlir::MLIRContext *context, dvt_type type, con
 SymbolRanges symbolRanges(mlir::ModuleOp module);
 void setSymbolRanges(mlir::ModuleOp module, const SymbolRanges &ranges);
 /// What the extents must fulfil at run time, kept in its attribute "dvt.requirements".
-std::vector<Requirement> requirementsOf(mlir::ModuleOp module);
-void setRequirements(mlir::ModuleOp module, const std::vector<Requirement> &requirements);
+/// Those of a body that the op `holder` runs stand with that op, by the number of its region.
+std::vector<Requirement> requirementsOf(mlir::Operation *holder, unsigned region = 0);
+void setRequirements(mlir::Operation *holder, const std::vector<Requirement> &requirements,
+                     unsigned region = 0);
 /// All symbols in the types of a module's values.
 std::vector<std::string> symbolsOf(mlir::ModuleOp module);
+/// Symbols in the types of all values that the bodies of `op` may read, which is what is defined
+/// before it and around it.
+std::set<std::string> symbolsOutside(mlir::Operation *op);
 
 } // namespace dovetail::graph

@@ -71,9 +71,18 @@ private:
   Status importNode(const onnx::NodeProto &node, Scope &scope);
   Expected<Values> importStandard(const onnx::NodeProto &node, Scope &scope);
   Expected<Values> importConstant(const onnx::NodeProto &node, const OpAttributes &attributes);
+  // Control flow: ControlFlow.cpp.
   /// Imports the nodes of a body at the builder's place and gives the values of its outputs.
-  Expected<Values> importBody(const onnx::GraphProto &graph, Scope &scope);
+  Expected<Values> importBody(const onnx::GraphProto &graph, mlir::ValueRange arguments,
+                              Scope &scope);
   Expected<Values> importConditional(const onnx::NodeProto &node, Scope &scope);
+  Expected<Values> importLoop(const onnx::NodeProto &node, Scope &scope);
+  Expected<Values> importScan(const onnx::NodeProto &node, int version, Scope &scope);
+  struct Iteration;
+  Status importIteration(Iteration &iteration, Scope &scope);
+  Expected<Values> operandsOf(const onnx::NodeProto &node, Scope &scope);
+  /// The op with the results that its bodies lead to, in place of the one they were imported into.
+  Values finish(mlir::Operation *draft, llvm::ArrayRef<graph::ValueFacts> results);
   Expected<Values> importCall(const onnx::NodeProto &node, const onnx::FunctionProto &function,
                               Scope &scope);
 

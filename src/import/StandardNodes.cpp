@@ -39,13 +39,6 @@ onnx::AttributeProto::AttributeType typeOf(const onnx::AttributeProto &attribute
   return onnx::AttributeProto::INTS;
 }
 
-const onnx::AttributeProto *findAttribute(const onnx::NodeProto &node, const char *name) {
-  for (const onnx::AttributeProto &attribute : node.attribute())
-    if (attribute.name() == name)
-      return &attribute;
-  return nullptr;
-}
-
 /// What libonnx has to say about a node by itself: attributes it does not define, too few inputs
 /// and the like.
 Status verify(const onnx::NodeProto &node, const onnx::OpSchema &schema,
@@ -148,12 +141,16 @@ Expected<Values> GraphImport::importStandard(const onnx::NodeProto &node, Scope 
     return emitter.fail(
         op, "the op was removed in version {} of the op set, and the model states version {}",
         schema->since_version(), set->second);
-  if (op == "Loop" || op == "Scan" || op == "SequenceMap")
+  if (op == "SequenceMap")
     return emitter.fail(op, "this op is not supported yet");
   if (Status status = verify(node, *schema, file.model(), emitter); !status)
     return status.takeError();
   if (op == "If")
     return importConditional(node, scope);
+  if (op == "Loop")
+    return importLoop(node, scope);
+  if (op == "Scan")
+    return importScan(node, schema->since_version(), scope);
 
   NodeImport import(emitter, op, schema->since_version());
   Expected<OpAttributes> attributes = readAttributes(node, scope);
@@ -209,85 +206,6 @@ Expected<Values> GraphImport::importConstant(const onnx::NodeProto &node,
   if (auto *numbers = std::get_if<std::vector<double>>(&value))
     return Values{emitter.floats(*numbers)};
   return emitter.fail("Constant", "holds a string, which is not supported yet");
-}
-
-Expected<Values> GraphImport::importBody(const onnx::GraphProto &graph, Scope &scope) {
-  constexpr unsigned kDeepestBody = 64;
-  if (scope.depth >= kDeepestBody)
-    return emitter.fail("If", "bodies nest more than {} deep", kDeepestBody);
-  std::string label = emitter.label;
-  Location location = emitter.location;
-  Scope inner;
-  inner.enclosing = &scope;
-  inner.opSets = scope.opSets;
-  inner.prefix = label + "/";
-  inner.depth = scope.depth + 1;
-  if (Status status = addInitializers(graph, inner); !status)
-    return status.takeError();
-  std::vector<std::string> outputs;
-  for (const onnx::ValueInfoProto &output : graph.output())
-    outputs.push_back(output.name());
-  Expected<Values> results = importNodes(graph.node(), outputs, inner);
-  emitter.label = label;
-  emitter.location = location;
-  return results;
-}
-
-/// Where the condition is known, the branch it chooses is imported in place.
-Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Scope &scope) {
-  Expected<Value> condition = valueOf(scope, node.input(0));
-  if (!condition)
-    return condition.takeError();
-  const onnx::AttributeProto *branches[2] = {findAttribute(node, "then_branch"),
-                                             findAttribute(node, "else_branch")};
-  for (const onnx::AttributeProto *branch : branches)
-    if (!branch || !branch->has_g() || branch->g().output_size() != node.output_size() ||
-        branch->g().input_size())
-      return emitter.fail(
-          "If", "needs two branches without inputs, with as many outputs as the node has");
-  if (!*condition || emitter.type(*condition) != DVT_BOOL)
-    return emitter.fail("If", "the condition must be a bool");
-  if (std::optional<std::vector<int64_t>> known = emitter.knownInts(*condition);
-      known && known->size() == 1)
-    return importBody(branches[known->front() ? 0 : 1]->g(), scope);
-
-  OperationState state(emitter.location, graph::IfOp::getOperationName());
-  state.addOperands(*condition);
-  Values yielded[2];
-  for (int i = 0; i < 2; ++i) {
-    OpBuilder::InsertionGuard guard(emitter.builder);
-    Block &block = state.addRegion()->emplaceBlock();
-    emitter.builder.setInsertionPointToEnd(&block);
-    Expected<Values> results = importBody(branches[i]->g(), scope);
-    if (!results)
-      return results;
-    yielded[i] = std::move(*results);
-    graph::YieldOp::create(emitter.builder, emitter.location, yielded[i]);
-  }
-  std::vector<graph::ValueFacts> joined;
-  for (auto [index, a, b] : llvm::enumerate(yielded[0], yielded[1])) {
-    if (!a || !b || emitter.type(a) != emitter.type(b) || emitter.rank(a) != emitter.rank(b))
-      return emitter.fail(
-          "If",
-          "output {} has other types or numbers of dimensions in the two branches, which is not "
-          "supported",
-          index);
-    graph::ValueFacts facts;
-    facts.type = emitter.type(a);
-    for (size_t d = 0; d < emitter.rank(a); ++d)
-      facts.shape.push_back(emitter.shape(a)[d] == emitter.shape(b)[d]
-                                ? emitter.shape(a)[d]
-                                : symbols.fresh(emitter.label + "_" + std::to_string(index), d, 0));
-    state.addTypes(graph::tensorType(emitter.builder.getContext(), facts.type, facts.shape));
-    joined.push_back(std::move(facts));
-  }
-  Operation *created = emitter.builder.create(state);
-  Values results;
-  for (auto [result, facts] : llvm::zip(created->getResults(), joined)) {
-    emitter.declare(result, std::move(facts));
-    results.push_back(result);
-  }
-  return results;
 }
 
 } // namespace dovetail::importer

@@ -303,6 +303,21 @@ void Assembler::addOption(uint32_t index) {
     block.steps.push_back(std::move(step));
     break;
   }
+  case OptionMeaning::Kind::Control: {
+    const TableOp &op = table.ops[meaning.op];
+    PlanStep step;
+    step.kind = op.control;
+    step.label = op.node;
+    for (uint32_t value : op.inputs)
+      step.inputs.push_back(value == kNoValue ? kNoValue : valueNumber(value, 0));
+    for (uint32_t value : op.outputs)
+      step.outputs.push_back(valueNumber(value, 0));
+    step.bodies = op.bodies;
+    step.carried = op.carried;
+    step.scanned = op.scanned;
+    block.steps.push_back(std::move(step));
+    break;
+  }
   }
   for (LayoutState give : option.gives)
     ready.insert(give);
@@ -352,7 +367,7 @@ void Assembler::findSymbolSources() {
       std::vector<std::string> symbols = value.extents[axis].symbols();
       if (symbols.size() == 1 && value.extents[axis] == Extent::symbol(symbols[0]) &&
           known.insert(symbols[0]).second)
-        plan.symbolSources.push_back({symbols[0], number, axis});
+        block.symbolSources.push_back({symbols[0], number, axis});
     }
   };
   for (uint32_t number : block.inputs)
@@ -366,7 +381,7 @@ Expected<Plan> Assembler::run() {
   plan.target = target;
   plan.providers = chosen.providers;
   plan.symbols = table.ranges;
-  plan.requirements = table.requirements;
+  block.requirements = table.requirements;
   plan.inputNames = table.inputNames;
   plan.outputNames = table.outputNames;
   for (uint32_t i = 0; i < table.inputs.size(); ++i) {
@@ -393,7 +408,11 @@ Expected<Plan> Assembler::run() {
   for (PlanStep &step : block.steps)
     if (step.kind == StepKind::Kernel && step.choice.candidate.workspaceBytes != UINT64_MAX)
       step.workspaceBytes = step.choice.candidate.workspaceBytes;
-  if (plan.isStatic()) {
+  bool fixed = std::all_of(block.values.begin(), block.values.end(), [](const PlanValue &value) {
+    return std::all_of(value.extents.begin(), value.extents.end(),
+                       [](const Extent &extent) { return extent.isStatic(); });
+  });
+  if (fixed) {
     // Buffers that live longer may also pack worse.
     apart.steps = block.steps;
     placeStaticBlock(apart);

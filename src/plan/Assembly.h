@@ -17,11 +17,11 @@ namespace dovetail::plan {
 
 /// What an option of the cover stands for.
 struct OptionMeaning {
-  enum class Kind : uint8_t { Kernel, LateBound, View, ShapeData } kind = Kind::Kernel;
+  enum class Kind : uint8_t { Kernel, LateBound, View, ShapeData, Control } kind = Kind::Kernel;
   uint32_t region = 0;          ///< Kernel, LateBound
   const Trial *trial = nullptr; ///< Kernel: what runs; LateBound: what runs where no library covers
   const Trial *library = nullptr; ///< LateBound: the library's trial at the representative extents
-  uint32_t op = 0;                ///< View
+  uint32_t op = 0;                ///< View, Control
   uint32_t value = 0;             ///< ShapeData
 };
 
@@ -45,6 +45,7 @@ struct ChosenCover {
   std::map<std::string, std::string> providers;
 };
 
+/// One block, with the bodies of its control-flow steps still by their place in the table.
 Expected<Plan> assemblePlan(const ChosenCover &chosen, const Target &target);
 
 /// dvt_reorder of one value between two layouts.

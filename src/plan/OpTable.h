@@ -3,7 +3,8 @@
 // The graph as plain tables: what region forming and problem building work on, without MLIR. Ops
 // are the primitive ones, those inside composites included; a composite names the ops of its body
 // and stands for them as one named op. Views (reshape and its kin) carry no kernel. Ops that only
-// compute extents are gone: their results are shape data.
+// compute extents are gone: their results are shape data. Bodies of control flow are tables of
+// their own; what they read of the table around them is among their inputs.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "artifact/Plan.h"
 #include "support/Extent.h"
 #include "support/Problem.h"
 #include "support/Requirement.h"
@@ -25,6 +27,7 @@ enum class OpRole : uint8_t {
              ///< both sides
   Movement,  ///< transposes, slices, gathers, pads, concatenations: elements move, values stay
   View,      ///< same bytes under other extents
+  Control,   ///< runs a body of its own: the runtime does it, without a kernel
   Other      ///< runs alone
 };
 
@@ -54,6 +57,11 @@ struct TableOp {
   std::vector<uint32_t> inputs, outputs; ///< values; kNoValue where absent
   AttributeMap attributes;
   std::string node; ///< ONNX node name, for people
+  // Control: as in PlanStep. `inputs` end with what the bodies read of this table.
+  StepKind control = StepKind::Kernel;
+  std::vector<uint32_t> bodies; ///< into OpTable::bodies
+  uint32_t carried = 0;
+  std::vector<ScanAxis> scanned;
 };
 
 /// A recognised group: an op of its own that stands for the ops of its body.
@@ -75,6 +83,7 @@ struct OpTable {
   std::vector<std::string> inputNames, outputNames;
   SymbolRanges ranges;
   std::vector<Requirement> requirements; ///< on the extents, checked at run time
+  std::vector<OpTable> bodies;           ///< of control flow
 };
 
 /// Fills users and producer of every value from the ops.

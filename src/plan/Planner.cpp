@@ -10,8 +10,11 @@
 #include <fmt/ranges.h>
 
 #include "plan/Assembly.h"
+#include "plan/Blocks.h"
 #include "plan/Cover.h"
 #include "plan/Evaluations.h"
+#include "plan/ExtentSources.h"
+#include "plan/FreeOptions.h"
 #include "plan/InPlace.h"
 #include "plan/MeasuringOrder.h"
 #include "plan/StepTimes.h"
@@ -49,6 +52,7 @@ uint64_t constantBytes(const OpTable &table) {
 
 } // namespace
 
+/// The model, or a body of control flow: all that is planned as one.
 struct Planner::State {
   OpTable table; ///< as given, and with strided views
   Target target;
@@ -56,7 +60,9 @@ struct Planner::State {
   PlannerOptions options;
   Statistics statistics;
   SymbolValues representative;
-  Evaluations evaluations;
+  std::unique_ptr<Evaluations> ownEvaluations; ///< the model's; bodies use them, too
+  Evaluations &evaluations;
+  std::vector<std::unique_ptr<State>> bodies; ///< of the table
   std::vector<Region> regions;
   std::vector<RegionProblem> problems;
   uint32_t firstApart = 0; ///< region; from here on the same ones again, not in place
@@ -69,7 +75,27 @@ struct Planner::State {
         PlanCache &cache, PlannerOptions given)
       : table(table), target(target), providers(providers), options(std::move(given)),
         representative(representativeValues(table.ranges)),
-        evaluations(target, std::move(providers), cache, options, footprint()) {}
+        ownEvaluations(
+            std::make_unique<Evaluations>(target, this->providers, cache, options, footprint())),
+        evaluations(*ownEvaluations) {
+    addBodies();
+  }
+  State(const OpTable &table, const State &outer)
+      : table(table), target(outer.target), providers(outer.providers), options(outer.options),
+        representative(outer.representative), evaluations(outer.evaluations) {
+    addBodies();
+  }
+
+  void addBodies() {
+    for (const OpTable &body : table.bodies)
+      bodies.push_back(std::make_unique<State>(body, *this));
+  }
+  /// This one and all inside it.
+  void collect(std::vector<State *> &all) {
+    all.push_back(this);
+    for (const auto &body : bodies)
+      body->collect(all);
+  }
 
   uint64_t footprint() const {
     uint64_t activations = 0;
@@ -87,10 +113,24 @@ struct Planner::State {
     return found->second;
   }
 
+  /// A problem to be measured, and what is at stake with it.
+  struct Job {
+    Problem problem;
+    SymbolValues representative;
+  };
+  struct Jobs {
+    std::vector<Job> list;
+    std::vector<ProblemShare> shares;
+    std::map<std::string, size_t> byText;
+  };
+  using Report = std::function<void(size_t done, size_t total, const Problem &problem)>;
   Status evaluate();
+  Status propose(Jobs &jobs, const Report &report);
+  Status measure(const Jobs &jobs, const Report &report);
   Status formProblems();
   Expected<bool> isServed(const Problem &problem);
   Expected<bool> costsOffers(const Problem &problem, const Problem &restricted);
+  bool hasNode(const std::string &name) const;
   Status checkForced() const;
   double costOf(const Trial &trial, const Problem &problem) const;
   /// Estimates of extents known only at run time do not compare: the reference comes last.
@@ -104,7 +144,6 @@ struct Planner::State {
   bool allowed(const Trial &trial) const;
   bool allowedByForce(uint32_t region, const Trial &trial) const;
   void addKernelOptions(uint32_t region, Prefer prefer);
-  void addViewOptions();
   void addConversions(bool measuredOnly);
   double guessConversion(uint32_t value, uint32_t from, uint32_t to) const;
   bool dominates(const CoverOption &other, const CoverOption &option) const;
@@ -152,13 +191,19 @@ double Planner::State::costOf(const Trial &trial, const Problem &problem) const 
   return stepTimes.empty() ? alone : stepTimes.of(problem.text(), trial.candidate, alone);
 }
 
+/// Whether the table, or a body in it, has a node of that name.
+bool Planner::State::hasNode(const std::string &name) const {
+  return std::any_of(table.ops.begin(), table.ops.end(),
+                     [&](const TableOp &op) { return op.node == name; }) ||
+         std::any_of(table.composites.begin(), table.composites.end(),
+                     [&](const TableComposite &c) { return c.node == name; }) ||
+         std::any_of(bodies.begin(), bodies.end(),
+                     [&](const auto &body) { return body->hasNode(name); });
+}
+
 Status Planner::State::checkForced() const {
   for (const ForcedChoice &forced : options.force) {
-    bool found = std::any_of(table.ops.begin(), table.ops.end(),
-                             [&](const TableOp &op) { return op.node == forced.node; });
-    found |= std::any_of(table.composites.begin(), table.composites.end(),
-                         [&](const TableComposite &c) { return c.node == forced.node; });
-    if (!found)
+    if (!hasNode(forced.node))
       return badInput("--force names the node '{}', which the optimised graph does not have; "
                       "'explain' lists the nodes",
                       forced.node);
@@ -233,11 +278,6 @@ Status Planner::State::evaluate() {
   auto start = std::chrono::steady_clock::now();
   if (Status forced = checkForced(); !forced)
     return forced;
-  if (Status formed = formProblems(); !formed)
-    return formed;
-  regionEvaluations.assign(regions.size(), nullptr);
-  lateEvaluations.assign(regions.size(), nullptr);
-  statistics.regions = regions.size();
   auto lastReport = start;
   auto report = [&](size_t done, size_t total, const Problem &problem) {
     auto now = std::chrono::steady_clock::now();
@@ -247,21 +287,46 @@ Status Planner::State::evaluate() {
     options.progress(done, total, summary(problem));
   };
   // Everything is proposed first: with that a plan exists, and it is known what is at stake where.
-  struct Job {
-    Problem problem;
-    SymbolValues representative;
-  };
-  std::vector<Job> jobs;
-  std::vector<ProblemShare> shares;
-  std::map<std::string, size_t> jobOf;
-  auto propose = [&](const Problem &problem, const SymbolValues &values,
-                     bool single) -> Expected<const Evaluation *> {
+  Jobs jobs;
+  std::vector<State *> all;
+  collect(all);
+  for (State *part : all) {
+    if (Status status = part->propose(jobs, report); !status)
+      return status;
+    statistics.regions += part->regions.size();
+    if (part != this)
+      statistics.candidates += part->statistics.candidates;
+  }
+  if (options.select == Select::Measure)
+    if (Status status = measure(jobs, report); !status)
+      return status;
+  statistics.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  countProblems();
+  options.log(LogLevel::Debug,
+              "{} regions; {} problems timed, {} from the cache, {} by estimates; {:.1f} s",
+              statistics.regions, statistics.timed, statistics.fromCache, statistics.estimated,
+              statistics.seconds);
+  for (State *part : all)
+    if (Status status = part->checkForcedKernels(); !status)
+      return status;
+  return Status::success();
+}
+
+/// Forms the regions and asks the providers for what they offer.
+Status Planner::State::propose(Jobs &jobs, const Report &report) {
+  if (Status formed = formProblems(); !formed)
+    return formed;
+  regionEvaluations.assign(regions.size(), nullptr);
+  lateEvaluations.assign(regions.size(), nullptr);
+  auto ask = [&](const Problem &problem, const SymbolValues &values,
+                 bool single) -> Expected<const Evaluation *> {
     auto evaluation = evaluations.of(problem, values);
     if (!evaluation)
       return evaluation;
-    auto [job, isNew] = jobOf.try_emplace(problem.text(), jobs.size());
+    auto [job, isNew] = jobs.byText.try_emplace(problem.text(), jobs.list.size());
     if (!isNew) {
-      ++shares[job->second].occurrences;
+      ++jobs.shares[job->second].occurrences;
       return evaluation;
     }
     double micros = -1;
@@ -269,8 +334,8 @@ Status Planner::State::evaluate() {
       if (trial.usable())
         if (double cost = plan::costOf(trial, problem, target, values); micros < 0 || cost < micros)
           micros = cost;
-    jobs.push_back({problem, values});
-    shares.push_back({std::max(micros, 0.0), 1, single});
+    jobs.list.push_back({problem, values});
+    jobs.shares.push_back({std::max(micros, 0.0), 1, single});
     statistics.candidates += (*evaluation)->trials.size();
     return evaluation;
   };
@@ -278,51 +343,54 @@ Status Planner::State::evaluate() {
     const Problem &problem = problems[region].problem;
     bool single = regions[region].units.size() == 1;
     report(region, regions.size(), problem);
-    auto evaluation = propose(problem, representative, single);
+    auto evaluation = ask(problem, representative, single);
     if (!evaluation)
       return evaluation.takeError();
     regionEvaluations[region] = *evaluation;
     if (Problem specialised = problem.specialize(representative);
         problem.hasSymbols() && !specialised.hasSymbols()) {
-      auto late = propose(specialised, {}, single);
+      auto late = ask(specialised, {}, single);
       if (!late)
         return late.takeError();
       lateEvaluations[region] = *late;
     }
   }
-  if (options.select == Select::Measure) {
-    // A part of the budget is kept for what the chosen plan turns out to need.
-    constexpr double kShareForAll = 0.85;
-    std::vector<MeasuringTurn> turns = measuringOrder(shares);
-    for (size_t i = 0; i < turns.size(); ++i) {
-      const Job &job = jobs[turns[i].problem];
-      if (!evaluations.lacksMeasuring(job.problem.text()))
-        continue;
-      if (!evaluations.budgetLeft(kShareForAll)) {
-        statistics.complete = false;
-        break;
-      }
-      report(i, turns.size(), job.problem);
-      if (Status status =
-              evaluations.measure(job.problem, job.representative, turns[i].budgetMillis);
-          !status)
-        return status;
+  return Status::success();
+}
+
+Status Planner::State::measure(const Jobs &jobs, const Report &report) {
+  // A part of the budget is kept for what the chosen plan turns out to need.
+  constexpr double kShareForAll = 0.85;
+  std::vector<MeasuringTurn> turns = measuringOrder(jobs.shares);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const Job &job = jobs.list[turns[i].problem];
+    if (!evaluations.lacksMeasuring(job.problem.text()))
+      continue;
+    if (!evaluations.budgetLeft(kShareForAll)) {
+      statistics.complete = false;
+      break;
     }
+    report(i, turns.size(), job.problem);
+    if (Status status = evaluations.measure(job.problem, job.representative, turns[i].budgetMillis);
+        !status)
+      return status;
   }
-  statistics.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  countProblems();
-  options.log(LogLevel::Debug,
-              "{} regions; {} problems timed, {} from the cache, {} by estimates; {:.1f} s",
-              regions.size(), statistics.timed, statistics.fromCache, statistics.estimated,
-              statistics.seconds);
-  return checkForcedKernels();
+  return Status::success();
 }
 
 /// Every forced kernel is on offer for its node, alone or in a fused region, and was not found
 /// unusable.
 Status Planner::State::checkForcedKernels() const {
+  auto isHere = [&](const std::string &node) {
+    return std::any_of(regions.begin(), regions.end(), [&](const Region &region) {
+      return std::any_of(region.units.begin(), region.units.end(),
+                         [&](Unit unit) { return nodeOf(unit) == node; });
+    });
+  };
   for (const ForcedChoice &forced : options.force) {
+    if (!bodies.empty() || !ownEvaluations)
+      if (!isHere(forced.node))
+        continue; // but in another body
     std::set<std::string> offered;
     std::string failure;
     bool usable = false;
@@ -429,9 +497,11 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
   };
   bool symbolic = problem.problem.hasSymbols();
   const Trial *runtimeKernel = nullptr;
+  bool statesExtents = findsOutExtents(table, regions[region]);
   for (const Trial &trial : evaluation->trials) {
     if (!allowed(trial) || !allowedByForce(region, trial) ||
-        (symbolic && !trial.candidate.runtimeExtents))
+        (symbolic && !trial.candidate.runtimeExtents) ||
+        (statesExtents && trial.candidate.provider != "reference"))
       continue;
     offer(trial, {OptionMeaning::Kind::Kernel, region, &trial, nullptr, 0, 0});
     bool rowMajor =
@@ -443,7 +513,7 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
                      rankOf(trial, problem.problem) < rankOf(*runtimeKernel, problem.problem)))
       runtimeKernel = &trial;
   }
-  if (symbolic && runtimeKernel && lateEvaluations[region]) {
+  if (symbolic && runtimeKernel && lateEvaluations[region] && !statesExtents) {
     for (const Trial &trial : lateEvaluations[region]->trials) {
       bool rowMajor =
           std::all_of(trial.candidate.inputLayouts.begin(), trial.candidate.inputLayouts.end(),
@@ -480,27 +550,6 @@ bool Planner::State::dominates(const CoverOption &other, const CoverOption &opti
   add(option.needs, other.needs);
   add(other.gives, option.gives);
   return std::make_pair(other.against, cost) < std::make_pair(option.against, option.cost);
-}
-
-void Planner::State::addViewOptions() {
-  for (uint32_t op = 0; op < table.ops.size(); ++op) {
-    const TableOp &view = table.ops[op];
-    if (view.role != OpRole::View || view.inputs.empty() || view.outputs.size() != 1)
-      continue;
-    CoverOption option;
-    if (!table.values[view.inputs[0]].constant)
-      option.needs = {{view.inputs[0], 0}};
-    option.gives = {{view.outputs[0], 0}};
-    cover.options.push_back(std::move(option));
-    optionMeanings.push_back({OptionMeaning::Kind::View, 0, nullptr, nullptr, op, 0});
-  }
-  for (uint32_t value = 0; value < table.values.size(); ++value)
-    if (table.values[value].isShapeData) {
-      CoverOption option;
-      option.gives = {{value, 0}};
-      cover.options.push_back(std::move(option));
-      optionMeanings.push_back({OptionMeaning::Kind::ShapeData, 0, nullptr, nullptr, 0, value});
-    }
 }
 
 /// From the measured conversion between the same layouts that is nearest in size; without one, on
@@ -672,13 +721,9 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
         cover.required.push_back({value, 0});
     for (uint32_t region = 0; region < regions.size(); ++region)
       addKernelOptions(region, prefer);
-    addViewOptions();
+    addFreeOptions(table, cover.options, optionMeanings);
     addConversions(round == kMostRounds);
-    for (const TableValue &value : table.values) {
-      bool isStridedView = !value.strides.empty(); // made as soon as what it shows
-      cover.ranks.push_back(isStridedView ? cover.ranks[table.ops[value.producer].inputs[0]]
-                                          : static_cast<uint32_t>(value.producer + 1));
-    }
+    cover.ranks = ranksOf(table);
     auto from = std::chrono::steady_clock::now();
     // Times are measured to a few per cent; proving more than that would be for show. Where the
     // frontier has an answer, if not a proven one, the solver would take minutes to better it.
@@ -718,6 +763,19 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
                      &cover,    &optionMeanings, &conversionMeanings, &layouts,
                      &solution, providers};
   auto plan = assemblePlan(chosen, target);
+  std::vector<uint32_t> blocks; // of the table's bodies
+  for (const auto &body : bodies) {
+    if (!plan)
+      break;
+    auto inner = body->choose(prefer);
+    if (!inner)
+      return inner;
+    blocks.push_back(appendBlocks(*plan, std::move(*inner)));
+  }
+  if (plan)
+    for (PlanStep &step : plan->blocks[0].steps)
+      for (uint32_t &body : step.bodies)
+        body = blocks[body];
   if (plan) {
     countProblems();
     plan->problemsTimed = static_cast<uint32_t>(statistics.timed);

@@ -42,7 +42,7 @@ public:
 
 private:
   bool needsKernel(uint32_t op) const {
-    if (table.ops[op].role == OpRole::View)
+    if (table.ops[op].role == OpRole::View || table.ops[op].role == OpRole::Control)
       return false;
     return !std::all_of(
         table.ops[op].outputs.begin(), table.ops[op].outputs.end(), [&](uint32_t v) {
@@ -225,7 +225,7 @@ private:
       return;
     emit(set);
     OpRole role = info(anchor).role;
-    if (role == OpRole::Other || role == OpRole::View)
+    if (role == OpRole::Other || role == OpRole::View || role == OpRole::Control)
       return;
     if (!anchor.composite && compositeOf[anchor.index] >= 0)
       return; // the split form of a composite: its parts run alone

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "graph/shapes/ShapeRules.h"
+#include "plan/ExtentSources.h"
 
 namespace dovetail::plan {
 namespace {
@@ -67,10 +68,21 @@ void track(OpTable &table, const TableOp &op) {
 void findShapeData(OpTable &table) {
   for (const TableOp &op : table.ops)
     track(table, op);
-  // What views read only for their extents is not read at all; what only that needed is dead.
+  dropDeadOps(table);
+}
+
+/// What views read only for their extents is not read at all; what only that needed is dead.
+void dropDeadOps(OpTable &table) {
   std::vector<bool> needed(table.values.size(), false);
+  ExtentSources sources(table);
+  auto need = [&](uint32_t value) {
+    needed[value] = true;
+    if (table.values[value].isShapeData)
+      for (uint32_t source : sources.ofShapeData(value))
+        needed[source] = true;
+  };
   for (uint32_t output : table.outputs)
-    needed[output] = true;
+    need(output);
   std::vector<bool> kept(table.ops.size(), false);
   for (size_t i = table.ops.size(); i-- > 0;) {
     TableOp &op = table.ops[i];
@@ -79,18 +91,20 @@ void findShapeData(OpTable &table) {
     });
     if (!kept[i])
       continue;
-    if (op.role == OpRole::View && !op.inputs.empty())
+    if (op.role == OpRole::View && op.inputs.size() > 1)
       op.inputs.resize(1);
     for (uint32_t value : op.inputs)
       if (value != kNoValue)
-        needed[value] = true;
+        need(value);
+    for (uint32_t source : sources.ofOp(op))
+      needed[source] = true;
   }
   for (TableComposite &composite : table.composites)
     for (uint32_t &op : composite.body)
       if (kept[op])
         for (uint32_t value : composite.inputs)
           if (value != kNoValue)
-            needed[value] = true;
+            need(value);
   std::vector<uint32_t> moved(table.ops.size(), kNoValue);
   std::vector<TableOp> ops;
   for (size_t i = 0; i < table.ops.size(); ++i)

@@ -12,4 +12,7 @@ namespace dovetail::plan {
 /// Marks shape data and drops ops that nothing else needs. Users are linked anew.
 void findShapeData(OpTable &table);
 
+/// Drops ops that neither a result nor another op needs. Users are linked anew.
+void dropDeadOps(OpTable &table);
+
 } // namespace dovetail::plan

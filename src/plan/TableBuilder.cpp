@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Walks @main and lists its values and ops; composites are entered, so that their bodies' ops stand
-// in the same table.
+// in the same table. Bodies of control flow become tables of their own, built when the one around
+// them is done: what that knows as shape data they know, too, and what of it they read only for its
+// extents they do not take.
 #include "plan/TableBuilder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 
 #include "graph/Attributes.h"
 #include "graph/ConstantData.h"
@@ -48,6 +51,9 @@ public:
   Expected<OpTable> run(mlir::func::FuncOp function) {
     if (auto module = function->getParentOfType<mlir::ModuleOp>())
       table.requirements = graph::requirementsOf(module);
+    for (mlir::Type type : function.getArgumentTypes())
+      addSymbols(type, given);
+    seen = given;
     for (mlir::BlockArgument argument : function.getArguments()) {
       uint32_t number = declare(argument);
       if (auto name = function.getArgAttrOfType<mlir::StringAttr>(argument.getArgNumber(),
@@ -60,7 +66,7 @@ public:
       return status.takeError();
     mlir::Operation *end = function.getBody().front().getTerminator();
     for (auto [i, value] : llvm::enumerate(end->getOperands())) {
-      uint32_t number = numbers.lookup(value);
+      uint32_t number = numberOf(value);
       std::string name;
       if (auto attribute = function.getResultAttrOfType<mlir::StringAttr>(i, graph::kNameAttribute))
         name = attribute.str();
@@ -69,12 +75,134 @@ public:
       table.outputs.push_back(number);
       table.outputNames.push_back(name);
     }
-    linkUsers(table);
-    findShapeData(table);
-    return std::move(table);
+    return finish();
   }
 
 private:
+  /// A control-flow op whose bodies are still to be built.
+  struct Pending {
+    mlir::Operation *op;
+    llvm::SmallVector<mlir::Value> captured;
+  };
+
+  /// For the body `region` of `op`, which reads `captured` of the table that `outer` built.
+  Expected<OpTable> runBody(mlir::Operation &op, unsigned region,
+                            llvm::ArrayRef<mlir::Value> captured, const Builder &outer) {
+    given = outer.given;
+    seen = graph::symbolsOutside(&op);
+    for (mlir::Type type : op.getRegion(region).getArgumentTypes())
+      addSymbols(type, seen);
+    table.requirements = graph::requirementsOf(&op, region);
+    mlir::Block &block = op.getRegion(region).front();
+    for (mlir::BlockArgument argument : block.getArguments()) {
+      uint32_t number = declare(argument);
+      table.values[number].name =
+          fmt::format("{}:input {}", graph::nodeName(&op).str(), argument.getArgNumber());
+      table.inputs.push_back(number);
+    }
+    for (mlir::Value value : captured) {
+      const TableValue &from = outer.table.values[outer.numbers.lookup(value)];
+      uint32_t number = declare(value);
+      table.values[number].name = from.name;
+      table.values[number].isShapeData = from.isShapeData;
+      table.values[number].shapeData = from.shapeData;
+      if (!from.isShapeData)
+        table.inputs.push_back(number);
+    }
+    if (Status status = walk(block); !status)
+      return status.takeError();
+    for (mlir::Value value : block.getTerminator()->getOperands())
+      table.outputs.push_back(numberOf(value));
+    for (uint32_t number : table.outputs)
+      table.outputNames.push_back(table.values[number].name);
+    return finish();
+  }
+
+  Expected<OpTable> finish() {
+    linkUsers(table);
+    findShapeData(table);
+    if (Status status = addBodies(); !status)
+      return status.takeError();
+    for (uint32_t number : table.inputs)
+      if (table.inputNames.size() < table.inputs.size())
+        table.inputNames.push_back(table.values[number].name);
+    return std::move(table);
+  }
+
+  Status addBodies() {
+    for (TableOp &op : table.ops) {
+      if (op.role != OpRole::Control)
+        continue;
+      Pending body = std::move(pending[op.bodies.front()]);
+      size_t first = table.bodies.size(), own = op.inputs.size() - body.captured.size();
+      op.bodies.clear();
+      for (unsigned region = 0; region < body.op->getNumRegions(); ++region) {
+        auto inner = Builder(owner, table.ranges).runBody(*body.op, region, body.captured, *this);
+        if (!inner)
+          return inner.takeError();
+        op.bodies.push_back(static_cast<uint32_t>(table.bodies.size()));
+        table.bodies.push_back(std::move(*inner));
+      }
+      op.inputs.resize(own);
+      for (mlir::Value value : body.captured)
+        if (uint32_t number = numberOf(value); !table.values[number].isShapeData)
+          op.inputs.push_back(number);
+      dropUnread(op, own, llvm::MutableArrayRef(table.bodies).drop_front(first));
+    }
+    dropDeadOps(table);
+    return Status::success();
+  }
+
+  /// Takes out of the op's captured operands, which begin at `own`, and of the bodies' inputs what
+  /// no body reads. What may be needed to learn an extent stays.
+  void dropUnread(TableOp &op, size_t own, llvm::MutableArrayRef<OpTable> bodies) {
+    for (size_t captured = op.inputs.size() - own; captured-- > 0;) {
+      size_t fromEnd = op.inputs.size() - own - captured;
+      bool isRead = llvm::any_of(bodies, [&](const OpTable &body) {
+        uint32_t number = body.inputs[body.inputs.size() - fromEnd];
+        return !body.values[number].users.empty() || llvm::is_contained(body.outputs, number);
+      });
+      const TableValue &value = table.values[op.inputs[own + captured]];
+      bool isGiven = llvm::all_of(value.extents, [&](const Extent &extent) {
+        return extent.isStatic() || llvm::all_of(extent.symbols(), [&](const std::string &symbol) {
+                 return given.contains(symbol);
+               });
+      });
+      if (isRead || !isGiven)
+        continue;
+      op.inputs.erase(op.inputs.begin() + static_cast<std::ptrdiff_t>(own + captured));
+      for (OpTable &body : bodies) {
+        body.inputNames.erase(body.inputNames.end() - static_cast<std::ptrdiff_t>(fromEnd));
+        body.inputs.erase(body.inputs.end() - static_cast<std::ptrdiff_t>(fromEnd));
+      }
+    }
+  }
+
+  static void addSymbols(mlir::Type type, std::set<std::string> &symbols) {
+    if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type))
+      for (const Extent &extent : graph::extentsOf(tensor))
+        if (!extent.isStatic())
+          for (std::string &symbol : extent.symbols())
+            symbols.insert(std::move(symbol));
+  }
+
+  /// Whether a type has a symbol for an extent that nothing had before; now something has.
+  bool bringsSymbol(mlir::Type type) {
+    size_t before = seen.size();
+    addSymbols(type, seen);
+    return seen.size() > before;
+  }
+
+  /// Constants of the blocks around a body are constants of the body as soon as it reads them.
+  uint32_t numberOf(mlir::Value value) {
+    auto known = numbers.find(value);
+    if (known != numbers.end())
+      return known->second;
+    if (auto constant = value.getDefiningOp<graph::ConstantOp>())
+      addConstant(constant);
+    return numbers.lookup(value);
+  }
+
   uint32_t declare(mlir::Value value) {
     uint32_t number = static_cast<uint32_t>(table.values.size());
     numbers[value] = number;
@@ -98,13 +226,17 @@ private:
         continue;
       }
       if (auto constant = mlir::dyn_cast<graph::ConstantOp>(op)) {
-        if (Status status = addConstant(constant); !status)
-          return status;
+        if (!numbers.contains(constant.getResult()))
+          addConstant(constant);
         continue;
       }
       if (auto composite = mlir::dyn_cast<graph::CompositeOp>(op)) {
         if (Status status = addComposite(composite); !status)
           return status;
+        continue;
+      }
+      if (mlir::isa<graph::IfOp, graph::LoopOp, graph::ScanOp>(op)) {
+        addControl(op);
         continue;
       }
       const graph::OpInfo *info = graph::infoOf(&op);
@@ -117,7 +249,7 @@ private:
     return Status::success();
   }
 
-  Status addConstant(graph::ConstantOp constant) {
+  void addConstant(graph::ConstantOp constant) {
     uint32_t number = declare(constant.getResult());
     TableValue &value = table.values[number];
     value.name = graph::nodeName(constant).str();
@@ -126,12 +258,62 @@ private:
     value.data = bytes.data;
     value.dataBytes = bytes.size;
     value.owner = bytes.owned ? bytes.owned : owner;
-    return Status::success();
+  }
+
+  void addControl(mlir::Operation &op) {
+    TableOp entry;
+    entry.role = OpRole::Control;
+    entry.node = graph::nodeName(&op).str();
+    for (mlir::Value operand : op.getOperands())
+      entry.inputs.push_back(graph::isAbsent(operand) ? kNoValue : numberOf(operand));
+    auto axes = [&](llvm::StringRef names, llvm::StringRef directions) {
+      for (auto [axis, direction] :
+           llvm::zip(graph::intsAttribute(&op, names), graph::intsAttribute(&op, directions)))
+        entry.scanned.push_back({static_cast<uint32_t>(axis), direction != 0});
+    };
+    if (mlir::isa<graph::IfOp>(op)) {
+      entry.name = "if";
+      entry.control = StepKind::If;
+    } else if (mlir::isa<graph::LoopOp>(op)) {
+      entry.name = "loop";
+      entry.control = StepKind::Loop;
+      entry.carried = op.getNumOperands() - 2;
+    } else {
+      entry.name = "scan";
+      entry.control = StepKind::Scan;
+      axes("scan_input_axes", "scan_input_directions");
+      entry.carried = op.getNumOperands() - static_cast<uint32_t>(entry.scanned.size());
+      axes("scan_output_axes", "scan_output_directions");
+    }
+    Pending body{&op, {}};
+    llvm::SetVector<mlir::Value> captured;
+    op.walk([&](mlir::Operation *inner) {
+      if (inner == &op)
+        return;
+      for (mlir::Value value : inner->getOperands())
+        if (!op.isAncestor(value.getParentBlock()->getParentOp()) &&
+            !value.getDefiningOp<graph::ConstantOp>() && !graph::isAbsent(value))
+          captured.insert(value);
+    });
+    for (mlir::Value value : captured) {
+      body.captured.push_back(value);
+      entry.inputs.push_back(numberOf(value));
+    }
+    for (mlir::OpResult result : op.getResults()) {
+      uint32_t number = declare(result);
+      table.values[number].name = fmt::format("{}:{}", entry.node, result.getResultNumber());
+      table.values[number].producer = static_cast<int32_t>(table.ops.size());
+      table.values[number].dataDependent = bringsSymbol(result.getType());
+      entry.outputs.push_back(number);
+    }
+    entry.bodies = {static_cast<uint32_t>(pending.size())};
+    pending.push_back(std::move(body));
+    table.ops.push_back(std::move(entry));
   }
 
   template <typename Entry> void connect(Entry &entry, mlir::Operation &op) {
     for (mlir::Value operand : op.getOperands())
-      entry.inputs.push_back(graph::isAbsent(operand) ? kNoValue : numbers.lookup(operand));
+      entry.inputs.push_back(graph::isAbsent(operand) ? kNoValue : numberOf(operand));
     while (!entry.inputs.empty() && entry.inputs.back() == kNoValue)
       entry.inputs.pop_back();
   }
@@ -149,7 +331,10 @@ private:
       table.values[number].name =
           fmt::format("{}:{}", entry.node, mlir::cast<mlir::OpResult>(result).getResultNumber());
       table.values[number].producer = static_cast<int32_t>(table.ops.size());
-      table.values[number].dataDependent = info.dataDependent;
+      bool isNew = bringsSymbol(result.getType());
+      table.values[number].dataDependent = info.dataDependent || isNew;
+      if (isNew && !info.dataDependent)
+        entry.role = OpRole::Other; // its kernel has to say what it found out
       entry.outputs.push_back(number);
     }
     table.ops.push_back(std::move(entry));
@@ -170,7 +355,7 @@ private:
     connect(entry, *op);
     mlir::Block &body = op.getBody().front();
     for (auto [argument, operand] : llvm::zip(body.getArguments(), op.getOperands()))
-      numbers[argument] = numbers.lookup(operand);
+      numbers[argument] = numberOf(operand);
     uint32_t first = static_cast<uint32_t>(table.ops.size());
     if (Status status = walk(body); !status)
       return status;
@@ -180,8 +365,8 @@ private:
         table.ops[i].node = entry.node;
     }
     for (auto [result, value] : llvm::zip(op.getResults(), body.getTerminator()->getOperands())) {
-      numbers[result] = numbers.lookup(value);
-      entry.outputs.push_back(numbers.lookup(value));
+      numbers[result] = numberOf(value);
+      entry.outputs.push_back(numberOf(value));
     }
     // A body that passes an operand through computes nothing by itself.
     if (!entry.body.empty())
@@ -192,6 +377,9 @@ private:
   OpTable table;
   std::shared_ptr<const void> owner;
   llvm::DenseMap<mlir::Value, uint32_t> numbers;
+  std::set<std::string> given; ///< symbols of the model's inputs
+  std::set<std::string> seen;  ///< those of all values so far, and of those around a body
+  std::vector<Pending> pending;
 };
 
 } // namespace

@@ -14,7 +14,7 @@ namespace dovetail::plan {
 
 /// Reads @main of a module whose shapes are inferred. Constants stay where they are: `owner` keeps
 /// their memory (the module and its mappings) alive. BadInput for ops that have no kernel form here
-/// (control flow, sequences), by node.
+/// (sequences), by node.
 Expected<OpTable> buildOpTable(mlir::ModuleOp module, std::shared_ptr<const void> owner,
                                SymbolRanges ranges);
 

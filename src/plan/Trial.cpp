@@ -199,6 +199,16 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
       value.elements *= extent;
     return value;
   };
+  // Extents that no operand has follow from data, and are other ones than the representative's.
+  std::set<std::string> known;
+  for (uint32_t number : problem.inputs)
+    for (const Extent &extent : problem.values[number].extents)
+      for (const std::string &symbol : extent.symbols())
+        known.insert(symbol);
+  for (uint32_t number : problem.outputs)
+    for (const Extent &extent : problem.values[number].extents)
+      for (const std::string &symbol : extent.symbols())
+        runnable &= known.contains(symbol);
   // Index 0 is valid whatever the extents are; noise is not.
   bool indexing = std::any_of(problem.ops.begin(), problem.ops.end(), [](const ProblemOp &op) {
     return op.name.starts_with("gather") || op.name.starts_with("scatter") ||

@@ -20,8 +20,8 @@ uint64_t roundUp(uint64_t bytes) {
 
 class FrameBuilder {
 public:
-  FrameBuilder(Model &model, const SymbolValues &symbols)
-      : model(model), symbols(symbols), block(model.plan().blocks[0]),
+  FrameBuilder(Model &model, uint32_t number, const SymbolValues &symbols)
+      : model(model), number(number), symbols(symbols), block(model.plan().blocks[number]),
         frame(std::make_unique<Frame>()) {}
   Expected<std::unique_ptr<Frame>> run();
 
@@ -41,6 +41,7 @@ private:
   bool isEmpty(const PlanStep &step) const;
 
   Model &model;
+  uint32_t number; ///< of the block
   const SymbolValues &symbols;
   const PlanBlock &block;
   std::unique_ptr<Frame> frame;
@@ -353,6 +354,10 @@ Status FrameBuilder::addStep(uint32_t index) {
     frame->numbers.push_back(std::move(numbers));
     return Status::success();
   }
+  case StepKind::If:
+  case StepKind::Loop:
+  case StepKind::Scan:
+    break; // the session runs the bodies
   default: {
     if (!known)
       break;
@@ -360,7 +365,7 @@ Status FrameBuilder::addStep(uint32_t index) {
       return Status::success();
     if (Status status = checkAgainstProblem(step, model.problem(step.problem)); !status)
       return status;
-    auto kernel = model.kernelFor(index, symbols);
+    auto kernel = model.kernelFor(number, index, symbols);
     if (!kernel)
       return kernel.takeError();
     return addKernel(index, std::move(*kernel));
@@ -401,8 +406,9 @@ Expected<std::unique_ptr<Frame>> FrameBuilder::run() {
   return std::move(frame);
 }
 
-Expected<std::unique_ptr<Frame>> Frame::build(Model &model, const SymbolValues &symbols) {
-  return FrameBuilder(model, symbols).run();
+Expected<std::unique_ptr<Frame>> Frame::build(Model &model, uint32_t block,
+                                              const SymbolValues &symbols) {
+  return FrameBuilder(model, block, symbols).run();
 }
 
 void Frame::place(uint8_t *base) {

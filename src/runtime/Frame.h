@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan made concrete for one set of input extents: every extent a number, every buffer placed,
-// and for each step the arguments of its kernel filled in once, so that running it is a walk over a
-// list of calls. Steps that depend on data (extents that another step finds out) stay unbound; the
-// session binds them as it goes.
+// A block of a plan made concrete for one set of input extents: every extent a number, every buffer
+// placed, and for each step the arguments of its kernel filled in once, so that running it is a
+// walk over a list of calls. Steps that depend on data (extents that another step finds out) stay
+// unbound; the session binds them as it goes.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ struct Action {
     Unbound, ///< bound by the session when it gets there
   };
   Kind kind = Kind::Run;
-  uint32_t step = 0; ///< of block 0
+  uint32_t step = 0; ///< of the block
   decltype(dvt_provider_api::run) run = nullptr;
   dvt_kernel *kernel = nullptr;
   dvt_run_args args{};
@@ -36,8 +36,9 @@ struct Action {
 
 class Frame {
 public:
-  /// `symbols` are those that follow from the inputs' extents.
-  static Expected<std::unique_ptr<Frame>> build(Model &model, const SymbolValues &symbols);
+  /// `symbols` are those that follow from the inputs' extents, and those of the blocks around it.
+  static Expected<std::unique_ptr<Frame>> build(Model &model, uint32_t block,
+                                                const SymbolValues &symbols);
 
   std::vector<Action> actions;
   uint64_t arenaBytes = 0;

@@ -18,7 +18,7 @@ constexpr size_t kMostKeys = 4096; ///< remembered before those of kernels that 
 /// One search; collects the reasons why earlier choices fell out.
 struct Model::Search {
   Model &model;
-  uint32_t index;
+  const PlanBlock &block;
   const PlanStep &step;
   const Problem &problem;
   std::string reasons;
@@ -52,7 +52,6 @@ const Provider *Model::Search::providerOf(const KernelChoice &choice, bool sameV
 
 /// Problem, candidate and constants: what makes two kernels the same.
 std::string Model::Search::key(const Provider &provider, const Candidate &candidate) const {
-  const PlanBlock &block = model.plan().blocks[0];
   std::vector<uint32_t> roots = aliasRoots(block);
   std::string text = fmt::format("{} {} {}", candidate.label(), provider.version(), problem.text());
   for (uint32_t value : step.inputs)
@@ -81,7 +80,6 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
     request.kernel = bytes.data();
     request.kernelBytes = bytes.size();
   }
-  const PlanBlock &block = model.plan().blocks[0];
   std::vector<uint32_t> roots = aliasRoots(block);
   for (size_t i = 0; i < problem.inputs.size(); ++i) {
     const ProblemValue &operand = problem.values[problem.inputs[i]];
@@ -137,7 +135,6 @@ std::shared_ptr<PreparedKernel> Model::Search::otherVersion(const KernelChoice &
 }
 
 bool Model::Search::fitsLayouts(const Candidate &candidate) const {
-  const PlanBlock &block = model.plan().blocks[0];
   std::vector<uint32_t> roots = aliasRoots(block);
   for (size_t i = 0; i < step.inputs.size(); ++i)
     if (candidate.inputLayouts[i] != block.values[step.inputs[i]].layout &&
@@ -169,10 +166,13 @@ std::shared_ptr<PreparedKernel> Model::Search::offered(const Provider &provider,
   return nullptr;
 }
 
-Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t index, const Problem &problem,
-                                                        bool specialised, std::string &note) {
-  const PlanStep &step = plan().blocks[0].steps[index];
-  Search search{*this, index, step, problem, {}};
+Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t blockNumber, uint32_t stepNumber,
+                                                        const Problem &problem, bool specialised,
+                                                        std::string &note) {
+  const PlanBlock &block = plan().blocks[blockNumber];
+  const PlanStep &step = block.steps[stepNumber];
+  const auto &anyExtents = stepKernels[firstStep(blockNumber) + stepNumber];
+  Search search{*this, block, step, problem, {}};
   std::shared_ptr<PreparedKernel> kernel;
   if (specialised && step.kind == StepKind::LateBound)
     for (size_t i = 0; i < step.lateProviders.size() && !kernel; ++i)
@@ -180,9 +180,9 @@ Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t index, const Pr
         kernel = search.offered(*provider, false);
   if (kernel)
     return kernel;
-  if (specialised && stepKernels[index]) { // takes any extents
+  if (specialised && anyExtents) {
     note = search.reasons;
-    return stepKernels[index];
+    return anyExtents;
   }
   // The bytes stored for a kernel are those of the problem with symbols; without run-time extents
   // they serve none.

@@ -172,22 +172,28 @@ uint64_t Model::packedBytes() const {
   uint64_t packed = 0, most = uint64_t(1) << 20;
   for (const PlanConstant &constant : plan().constants)
     most += std::min(constant.bytes, UINT64_MAX / 8 - most / 4) * 4;
-  for (const PlanStep &step : plan().blocks[0].steps)
-    if (step.kind == StepKind::Kernel && step.choice.candidate.packing != DVT_PACKING_NONE)
-      packed = std::min(most, packed + std::min(most, ConstantMemory::blockBytes(
-                                                          step.choice.candidate.packedBytes)));
+  for (const PlanBlock &block : plan().blocks)
+    for (const PlanStep &step : block.steps)
+      if (step.kind == StepKind::Kernel && step.choice.candidate.packing != DVT_PACKING_NONE)
+        packed = std::min(most, packed + std::min(most, ConstantMemory::blockBytes(
+                                                            step.choice.candidate.packedBytes)));
   return packed;
 }
 
 Status Model::prepareSteps() {
   auto start = Clock::now();
-  size_t count = plan().blocks[0].steps.size();
+  uint32_t count = 0;
+  for (const PlanBlock &block : plan().blocks) {
+    firstSteps.push_back(count);
+    count += static_cast<uint32_t>(block.steps.size());
+  }
   stepKernels.resize(count);
   stepNotes.resize(count);
   planMemory = std::make_shared<ConstantMemory>(options.allocator, packedBytes());
-  for (uint32_t step = 0; step < count; ++step)
-    if (Status status = prepareStep(step); !status)
-      return status;
+  for (uint32_t block = 0; block < plan().blocks.size(); ++block)
+    for (uint32_t step = 0; step < plan().blocks[block].steps.size(); ++step)
+      if (Status status = prepareStep(block, step); !status)
+        return status;
   planMemory->trim();
   planMemory = nullptr; // the kernels have it
   evictPackedConstants();
@@ -196,8 +202,9 @@ Status Model::prepareSteps() {
   return Status::success();
 }
 
-Status Model::prepareStep(uint32_t index) {
-  const PlanStep &step = plan().blocks[0].steps[index];
+Status Model::prepareStep(uint32_t block, uint32_t number) {
+  const PlanStep &step = plan().blocks[block].steps[number];
+  uint32_t index = firstStep(block) + number;
   switch (step.kind) {
   case StepKind::ShapeData:
   case StepKind::Copy:
@@ -205,8 +212,7 @@ Status Model::prepareStep(uint32_t index) {
   case StepKind::If:
   case StepKind::Loop:
   case StepKind::Scan:
-    return unavailable("step '{}': this runtime does not run control flow (If, Loop, Scan) yet",
-                       step.label);
+    return Status::success();
   case StepKind::Kernel:
   case StepKind::LateBound:
     break;
@@ -216,7 +222,7 @@ Status Model::prepareStep(uint32_t index) {
   if (problem.hasSymbols() && !step.choice.candidate.runtimeExtents)
     return Status::success();
   std::string note;
-  auto kernel = search(index, problem, false, note);
+  auto kernel = search(block, number, problem, false, note);
   if (!kernel) {
     if (problem.hasSymbols()) { // there is still late binding
       stepNotes[index] = kernel.error().message;
@@ -232,10 +238,11 @@ Status Model::prepareStep(uint32_t index) {
   return Status::success();
 }
 
-Expected<std::shared_ptr<PreparedKernel>> Model::kernelFor(uint32_t index,
+Expected<std::shared_ptr<PreparedKernel>> Model::kernelFor(uint32_t block, uint32_t number,
                                                            const SymbolValues &symbols) {
   std::lock_guard guard(mutex);
-  const PlanStep &step = plan().blocks[0].steps[index];
+  const PlanStep &step = plan().blocks[block].steps[number];
+  uint32_t index = firstStep(block) + number;
   if (stepKernels[index] && step.kind == StepKind::Kernel)
     return stepKernels[index];
   Problem specialised = problems[step.problem].specialize(symbols);
@@ -245,7 +252,7 @@ Expected<std::shared_ptr<PreparedKernel>> Model::kernelFor(uint32_t index,
     return found->second.kernel;
   }
   std::string note;
-  auto kernel = search(index, specialised, true, note);
+  auto kernel = search(block, number, specialised, true, note);
   if (!kernel)
     return kernel.takeError();
   options.log(LogLevel::Debug, "step '{}': bound to {}{}{}", step.label,
@@ -288,36 +295,47 @@ Expected<const void *> Model::constantData(uint32_t index, const std::vector<int
 std::vector<StepState> Model::steps() const {
   std::lock_guard guard(mutex);
   std::vector<StepState> states;
-  const std::vector<PlanStep> &steps = plan().blocks[0].steps;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    StepState &state = states.emplace_back();
-    state.label = steps[i].label;
-    if (steps[i].kind == StepKind::Kernel || steps[i].kind == StepKind::LateBound)
-      state.planned = steps[i].choice.candidate.label();
-    if (stepKernels[i] && steps[i].kind == StepKind::Kernel)
-      state.running = stepKernels[i]->candidate().label();
-    state.note = stepNotes[i];
-  }
+  for (const PlanBlock &block : plan().blocks)
+    for (const PlanStep &step : block.steps) {
+      size_t i = states.size();
+      StepState &state = states.emplace_back();
+      state.label = step.label;
+      if (step.kind == StepKind::Kernel || step.kind == StepKind::LateBound)
+        state.planned = step.choice.candidate.label();
+      if (stepKernels[i] && step.kind == StepKind::Kernel)
+        state.running = stepKernels[i]->candidate().label();
+      state.note = stepNotes[i];
+    }
   return states;
+}
+
+const PlanStep *Model::planned(uint32_t step) const {
+  size_t block =
+      std::upper_bound(firstSteps.begin(), firstSteps.end(), step) - firstSteps.begin() - 1;
+  return &plan().blocks[block].steps[step - firstSteps[block]];
 }
 
 void Model::evictPackedConstants() {
   if (!artifact.file)
     return;
-  const PlanBlock &block = plan().blocks[0];
-  std::vector<uint32_t> roots = aliasRoots(block);
   std::vector<bool> needed(plan().constants.size(), false);
-  auto need = [&](uint32_t value) {
-    if (value != kNoValue && block.values[roots[value]].storage == Storage::Constant)
-      needed[block.values[roots[value]].index] = true;
-  };
-  for (uint32_t value : block.outputs)
-    need(value);
-  for (size_t s = 0; s < block.steps.size(); ++s)
-    if (!stepKernels[s] || block.steps[s].kind != StepKind::Kernel ||
-        stepKernels[s]->candidate().packing == DVT_PACKING_NONE)
-      for (uint32_t value : block.steps[s].inputs)
-        need(value);
+  size_t number = 0;
+  for (const PlanBlock &block : plan().blocks) {
+    std::vector<uint32_t> roots = aliasRoots(block);
+    auto need = [&](uint32_t value) {
+      if (value != kNoValue && block.values[roots[value]].storage == Storage::Constant)
+        needed[block.values[roots[value]].index] = true;
+    };
+    for (uint32_t value : block.outputs)
+      need(value);
+    for (const PlanStep &step : block.steps) {
+      const auto &kernel = stepKernels[number++];
+      if (!kernel || step.kind != StepKind::Kernel ||
+          kernel->candidate().packing == DVT_PACKING_NONE)
+        for (uint32_t value : step.inputs)
+          need(value);
+    }
+  }
   for (size_t c = 0; c < needed.size(); ++c)
     if (!needed[c] && plan().constants[c].data)
       artifact.file->evict(static_cast<const uint8_t *>(plan().constants[c].data) -

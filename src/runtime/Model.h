@@ -69,13 +69,19 @@ public:
   const HostAllocator &allocator() const { return options.allocator; }
   const Log &log() const { return options.log; }
   const LoadTimes &loadTimes() const { return times; }
-  /// One for each step of block 0.
+  /// One for each step of the plan, block after block.
   std::vector<StepState> steps() const;
+  /// Number of a block's first step among those of all blocks.
+  uint32_t firstStep(uint32_t block) const { return firstSteps[block]; }
+  uint32_t stepCount() const { return static_cast<uint32_t>(stepKernels.size()); }
+  /// The step of that number among those of all blocks.
+  const PlanStep *planned(uint32_t step) const;
   /// Whether some kernel brings an OpenMP team of its own.
   bool usesOpenMp() const { return anyOpenMp.load(std::memory_order_relaxed); }
 
-  /// The kernel of a step of block 0 under these values of its symbols. Any thread may call it.
-  Expected<std::shared_ptr<PreparedKernel>> kernelFor(uint32_t step, const SymbolValues &symbols);
+  /// The kernel of a step of a block under these values of its symbols. Any thread may call it.
+  Expected<std::shared_ptr<PreparedKernel>> kernelFor(uint32_t block, uint32_t step,
+                                                      const SymbolValues &symbols);
 
   /// Bytes of a constant, shown with `extents`, in `layout`; valid while the model lives. Any
   /// thread may call it.
@@ -89,17 +95,19 @@ private:
   Status checkConstants();
   Status prepareSteps();
   uint64_t packedBytes() const;
-  Status prepareStep(uint32_t step);
+  Status prepareStep(uint32_t block, uint32_t step);
   void evictPackedConstants();
 
   struct Search; // KernelSearch.cpp
-  Expected<std::shared_ptr<PreparedKernel>> search(uint32_t step, const Problem &problem,
-                                                   bool specialised, std::string &note);
+  Expected<std::shared_ptr<PreparedKernel>> search(uint32_t block, uint32_t step,
+                                                   const Problem &problem, bool specialised,
+                                                   std::string &note);
 
   ModelOptions options;
   Artifact artifact;
   Target target;
   std::vector<Problem> problems;
+  std::vector<uint32_t> firstSteps; ///< of each block
   std::unique_ptr<ParallelFor> ownParallel;
   const dvt_parallel *parallelFor = nullptr;
   std::atomic<bool> anyOpenMp{false};
@@ -109,7 +117,7 @@ private:
   double packingMicros = 0;
   std::shared_ptr<ConstantMemory> planMemory; ///< while the plan's steps are prepared
   std::map<std::string, std::unique_ptr<HostBuffer>> convertedConstants; ///< outlive the kernels
-  std::vector<std::shared_ptr<PreparedKernel>> stepKernels;
+  std::vector<std::shared_ptr<PreparedKernel>> stepKernels; ///< of all blocks, one after another
   std::vector<std::string> stepNotes;
   /// Equal steps with equal constants share a kernel.
   std::map<std::string, std::weak_ptr<PreparedKernel>> kernelsByKey;

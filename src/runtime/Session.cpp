@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "artifact/BlockMemory.h"
+#include "artifact/ControlFlow.h"
 #include "runtime/StridedCopy.h"
 #include "runtime/ThreadScope.h"
 
@@ -59,8 +60,11 @@ void writeNumbers(const std::vector<int64_t> &numbers, dvt_tensor &to) {
 
 } // namespace
 
-Session::Session(std::shared_ptr<Model> model)
-    : owner(std::move(model)), block(owner->plan().blocks[0]) {
+Session::Session(std::shared_ptr<Model> model, uint32_t number, Session *outer)
+    : owner(std::move(model)), number(number), block(owner->plan().blocks[number]), outer(outer),
+      cancelFlag(outer ? outer->cancelFlag : &cancelled) {
+  for (const std::string &symbol : inheritedSymbols(owner->plan(), number))
+    inherited.push_back(symbol);
   auto border = [&] {
     Border result;
     result.own = HostBuffer(owner->allocator());
@@ -79,8 +83,8 @@ Session::Session(std::shared_ptr<Model> model)
 }
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model) {
-  std::unique_ptr<Session> session(new Session(std::move(model)));
-  if (!session->owner->plan().isStatic())
+  std::unique_ptr<Session> session(new Session(std::move(model), 0, nullptr));
+  if (!session->isFixed())
     return session;
   // Without symbols there is one frame: make it now, so that the first run does not pay for it.
   if (Status status = session->chooseFrame(); !status)
@@ -88,6 +92,27 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model)
   return session;
 }
 
+/// Made when its step first runs it: most models take few of their branches.
+Session &Session::body(uint32_t block) {
+  std::unique_ptr<Session> &session = bodies[block];
+  if (!session)
+    session.reset(new Session(owner, block, this));
+  return *session;
+}
+
+uint64_t Session::arenaBytes() const {
+  uint64_t bytes = arena.size();
+  for (const auto &entry : bodies)
+    bytes += entry.second->arenaBytes();
+  return bytes;
+}
+
+const std::string &Session::inputName(uint32_t index) const {
+  return outer ? inputValue(index).name : owner->plan().inputNames[index];
+}
+const std::string &Session::outputName(uint32_t index) const {
+  return outer ? outputValue(index).name : owner->plan().outputNames[index];
+}
 const PlanValue &Session::inputValue(uint32_t index) const {
   return block.values[block.inputs[index]];
 }
@@ -126,7 +151,7 @@ Status Session::bindInput(uint32_t index, const void *data, std::span<const int6
                           std::span<const int64_t> strides) {
   if (index >= inputs.size())
     return badInput("input {} does not exist: the model has {}", index, inputs.size());
-  const std::string &name = owner->plan().inputNames[index];
+  const std::string &name = inputName(index);
   if (Status status = checkBorder(inputValue(index), name, data, extents, strides); !status)
     return status;
   Border &border = inputs[index];
@@ -150,7 +175,7 @@ Status Session::bindOutput(uint32_t index, void *data, std::span<const int64_t> 
     border.isBound = false;
     return Status::success();
   }
-  const std::string &name = owner->plan().outputNames[index];
+  const std::string &name = outputName(index);
   if (Status status = checkBorder(outputValue(index), name, data, extents, strides); !status)
     return status;
   for (const Border &input : inputs)
@@ -170,25 +195,26 @@ Status Session::feedBack(uint32_t output, uint32_t input) {
     return badInput("output {} or input {} does not exist", output, input);
   const PlanValue &from = outputValue(output), &to = inputValue(input);
   if (from.type != to.type || from.extents.size() != to.extents.size())
-    return badInput("output '{}' and input '{}' differ in type or rank",
-                    owner->plan().outputNames[output], owner->plan().inputNames[input]);
+    return badInput("output '{}' and input '{}' differ in type or rank", outputName(output),
+                    inputName(input));
   for (size_t d = 0; d < from.extents.size(); ++d)
     if (from.extents[d].isStatic() && to.extents[d].isStatic() && from.extents[d] != to.extents[d])
-      return badInput("output '{}' and input '{}' differ in extent {}",
-                      owner->plan().outputNames[output], owner->plan().inputNames[input], d);
+      return badInput("output '{}' and input '{}' differ in extent {}", outputName(output),
+                      inputName(input), d);
   if (outputs[output].isBound)
-    return badInput("output '{}' is bound and cannot be fed back",
-                    owner->plan().outputNames[output]);
+    return badInput("output '{}' is bound and cannot be fed back", outputName(output));
   for (const Border &other : inputs)
     if (other.fedFrom == output)
-      return badInput("output '{}' is fed back already", owner->plan().outputNames[output]);
+      return badInput("output '{}' is fed back already", outputName(output));
   inputs[input].fedFrom = output;
   return Status::success();
 }
 
 Status Session::findSymbols(SymbolValues &values) const {
   const Plan &plan = owner->plan();
-  for (const SymbolSource &source : plan.symbolSources) {
+  if (Status status = inheritSymbols(values); !status)
+    return status;
+  for (const SymbolSource &source : block.symbolSources) {
     const PlanValue &value = block.values[source.value];
     if (value.storage != Storage::Input)
       continue;
@@ -199,7 +225,7 @@ Status Session::findSymbols(SymbolValues &values) const {
       range = known->second;
     if (extent < range.min || extent > range.max || extent % range.divisor != 0)
       return badInput("input '{}', axis {}: {} is not a value of {} (compiled for {}..{}{})",
-                      plan.inputNames[value.index], source.axis, extent, source.symbol, range.min,
+                      inputName(value.index), source.axis, extent, source.symbol, range.min,
                       range.max,
                       range.divisor == 1 ? "" : fmt::format(", multiples of {}", range.divisor));
   }
@@ -208,18 +234,33 @@ Status Session::findSymbols(SymbolValues &values) const {
       auto expected = inputValue(i).extents[d].evaluate(values);
       if (expected != inputs[i].extents[d])
         return badInput("input '{}', axis {}: bound with {}, but {} is {} for the other inputs",
-                        plan.inputNames[i], d, inputs[i].extents[d],
-                        inputValue(i).extents[d].text(),
+                        inputName(i), d, inputs[i].extents[d], inputValue(i).extents[d].text(),
                         expected ? std::to_string(*expected) : "unknown");
     }
-  return check(plan.requirements, values);
+  return check(block.requirements, values);
+}
+
+Status Session::inheritSymbols(SymbolValues &values) const {
+  for (const std::string &symbol : inherited) {
+    auto known = outer ? outer->symbols.find(symbol) : SymbolValues::const_iterator();
+    if (!outer || known == outer->symbols.end())
+      return badInput("a body needs the extent {}, which is not known where it runs", symbol);
+    values[symbol] = known->second;
+  }
+  return Status::success();
 }
 
 Status Session::chooseFrame() {
   signature.clear();
-  if (!owner->plan().isStatic())
+  if (!isFixed()) {
+    SymbolValues around;
+    if (Status status = inheritSymbols(around); !status)
+      return status;
+    for (const auto &symbol : around)
+      signature.push_back(symbol.second);
     for (const Border &input : inputs)
       signature.insert(signature.end(), input.extents.begin(), input.extents.end());
+  }
   if (!current || current->signature != signature) {
     auto known = std::find_if(frames.begin(), frames.end(), [&](const Remembered &entry) {
       return entry.signature == signature;
@@ -227,10 +268,10 @@ Status Session::chooseFrame() {
     if (known == frames.end()) {
       Remembered entry;
       entry.signature = signature;
-      if (!owner->plan().isStatic())
+      if (!isFixed())
         if (Status status = findSymbols(entry.symbols); !status)
           return status;
-      auto frame = Frame::build(*owner, entry.symbols);
+      auto frame = Frame::build(*owner, number, entry.symbols);
       if (!frame)
         return frame.takeError();
       entry.frame = std::move(*frame);
@@ -257,14 +298,13 @@ Status Session::pointInputs() {
     Border &input = inputs[i];
     input.staged = !input.strides.empty() || !isAligned(input.data);
     if (input.staged && !input.own.reserve(current->frame->bytes(block.inputs[i])))
-      return unavailable("no memory for input '{}'", owner->plan().inputNames[i]);
+      return unavailable("no memory for input '{}'", inputName(i));
     current->frame->setInput(i, input.staged ? input.own.data() : input.data);
   }
   return Status::success();
 }
 
 Status Session::pointOutputs() {
-  const Plan &plan = owner->plan();
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     Border &output = outputs[i];
     uint32_t value = block.outputs[i];
@@ -273,7 +313,7 @@ Status Session::pointOutputs() {
     const std::vector<int64_t> &extents = current->frame->extents(value);
     if (output.isBound && output.extents != extents)
       return badInput("output '{}' has the extents {} for these inputs, bound with {}",
-                      plan.outputNames[i], listText(extents), listText(output.extents));
+                      outputName(i), listText(extents), listText(output.extents));
     output.staged = !output.isBound || !output.strides.empty() || !isAligned(output.data);
     if (output.isBound) {
       // A kernel must not write what it or a later one still reads.
@@ -289,12 +329,12 @@ Status Session::pointOutputs() {
         auto other = memoryRange(outputValue(k).type, outputs[k].data, outputs[k].extents,
                                  outputs[k].strides);
         if (mine.first < other.second && other.first < mine.second)
-          return badInput("outputs '{}' and '{}' are bound to the same memory", plan.outputNames[k],
-                          plan.outputNames[i]);
+          return badInput("outputs '{}' and '{}' are bound to the same memory", outputName(k),
+                          outputName(i));
       }
     }
     if (output.staged && !output.own.reserve(current->frame->bytes(value)))
-      return unavailable("no memory for output '{}'", plan.outputNames[i]);
+      return unavailable("no memory for output '{}'", outputName(i));
     current->frame->setOutput(i, output.staged ? output.own.data() : output.data);
   }
   return Status::success();
@@ -303,7 +343,7 @@ Status Session::pointOutputs() {
 Status Session::ready() {
   for (uint32_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].isBound)
-      return badInput("input '{}' is not bound", owner->plan().inputNames[i]);
+      return badInput("input '{}' is not bound", inputName(i));
   if (Status status = chooseFrame(); !status)
     return status;
   if (Status status = pointInputs(); !status)
@@ -318,19 +358,20 @@ Error Session::failure(const Action &action, dvt_code code, const dvt_error &err
                       providerMessage(error, code))};
 }
 
-Status Session::runActions(std::vector<double> *stepMicros) {
+Status Session::stopCancelled() {
+  cancelFlag->store(false, std::memory_order_relaxed);
+  return Error{ErrorKind::Cancelled, "the run was cancelled"};
+}
+
+Status Session::runActions() {
   using Clock = std::chrono::steady_clock;
   Clock::time_point before;
-  if (stepMicros) {
-    stepMicros->assign(block.steps.size(), 0);
+  if (stepMicros)
     before = Clock::now();
-  }
   dvt_error error;
   for (Action &action : current->frame->actions) {
-    if (cancelled.load(std::memory_order_relaxed)) {
-      cancelled.store(false, std::memory_order_relaxed);
-      return Error{ErrorKind::Cancelled, "the run was cancelled"};
-    }
+    if (isCancelled())
+      return stopCancelled();
     switch (action.kind) {
     case Action::Kind::Run: {
       error.message[0] = 0;
@@ -357,7 +398,7 @@ Status Session::runActions(std::vector<double> *stepMicros) {
     }
     if (stepMicros) {
       Clock::time_point now = Clock::now();
-      (*stepMicros)[action.step] += std::chrono::duration<double, std::micro>(now - before).count();
+      stepMicros[action.step] += std::chrono::duration<double, std::micro>(now - before).count();
       before = now;
     }
   }
@@ -393,7 +434,6 @@ void *Session::memoryOf(uint32_t value) const {
 }
 
 Status Session::finish() {
-  const Plan &plan = owner->plan();
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     Border &output = outputs[i];
     uint32_t value = block.outputs[i];
@@ -406,19 +446,19 @@ Status Session::finish() {
     void *target = output.isBound ? output.data : output.own.data();
     if (!bound) {
       if (output.isBound && output.extents != extents)
-        return badInput("output '{}' has the extents {} this time, bound with {}",
-                        plan.outputNames[i], listText(extents), listText(output.extents));
+        return badInput("output '{}' has the extents {} this time, bound with {}", outputName(i),
+                        listText(extents), listText(output.extents));
       if (!output.isBound) {
         auto bytes = checkedBytes(outputValue(i).type, extents, Layout());
         if (!bytes || !output.own.reserve(*bytes))
-          return unavailable("no memory for output '{}'", plan.outputNames[i]);
+          return unavailable("no memory for output '{}'", outputName(i));
         target = output.own.data();
       }
     }
     if (source != target) {
       const std::string &layout = outputValue(i).layout;
       if (!layout.empty()) // written dense and row-major first
-        return internalError("output '{}' ends in layout {}", plan.outputNames[i], layout);
+        return internalError("output '{}' ends in layout {}", outputName(i), layout);
       copyStrided(outputValue(i).type, extents, source, {}, target,
                   output.isBound ? std::span<const int64_t>(output.strides)
                                  : std::span<const int64_t>());
@@ -444,7 +484,15 @@ Status Session::finish() {
   return Status::success();
 }
 
-Status Session::run(std::vector<double> *stepMicros) {
+Status Session::run(std::vector<double> *micros) {
+  if (micros)
+    micros->assign(owner->stepCount(), 0);
+  stepMicros = micros ? micros->data() : nullptr;
+  ThreadScope threads(owner->usesOpenMp(), owner->threads());
+  return runOnce();
+}
+
+Status Session::runOnce() {
   ++runs;
   if (changed) {
     if (Status status = ready(); !status)
@@ -460,8 +508,7 @@ Status Session::run(std::vector<double> *stepMicros) {
     for (Found &value : found)
       value.known = false;
   }
-  ThreadScope threads(owner->usesOpenMp(), owner->threads());
-  if (Status status = runActions(stepMicros); !status)
+  if (Status status = runActions(); !status)
     return status;
   return finish();
 }

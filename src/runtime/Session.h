@@ -2,10 +2,13 @@
 //
 // One user of a model: its bindings, its memory and its runs. One thread at a time uses a session,
 // but any may cancel it; several sessions of one model run at once. With the extents of the run
-// before, a run allocates nothing.
+// before, a run without control flow allocates nothing.
+// The body of a control-flow step is run by a session of its own inside the one of the block around
+// it: it has inputs, outputs, frames and memory as the model has, and knows the symbols around it.
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,7 +33,8 @@ public:
   /// not be bound; the input's first value is bound as usual.
   Status feedBack(uint32_t output, uint32_t input);
 
-  /// `stepMicros`, where given, receives the time of each step of block 0.
+  /// `stepMicros`, where given, receives the time of each step of the plan, block after block; a
+  /// step of a body has that of all its runs, which the step with the body contains.
   Status run(std::vector<double> *stepMicros = nullptr);
   /// Stops the run under way, or else the next one, between two steps.
   void cancel() { cancelled.store(true, std::memory_order_relaxed); }
@@ -38,7 +42,8 @@ public:
   /// Output of the last run; the memory is the caller's own or valid until the next run.
   const dvt_tensor &output(uint32_t index) const { return outputs[index].result; }
   const Model &model() const { return *owner; }
-  uint64_t arenaBytes() const { return arena.size(); }
+  /// Of intermediate results, bodies included.
+  uint64_t arenaBytes() const;
 
 private:
   struct Border {
@@ -59,17 +64,27 @@ private:
     HostBuffer memory;
   };
 
-  explicit Session(std::shared_ptr<Model> model);
+  /// `outer` runs the block around this one; null for block 0.
+  Session(std::shared_ptr<Model> model, uint32_t block, Session *outer);
+  const std::string &inputName(uint32_t index) const;
+  const std::string &outputName(uint32_t index) const;
+  /// Whether one frame serves all runs.
+  bool isFixed() const { return block.symbolSources.empty() && inherited.empty(); }
+  Session &body(uint32_t block);
+  bool isCancelled() const { return cancelFlag->load(std::memory_order_relaxed); }
+  Status stopCancelled();
+  Status runOnce();
   const PlanValue &inputValue(uint32_t index) const;
   const PlanValue &outputValue(uint32_t index) const;
   Status checkBorder(const PlanValue &value, const std::string &name, const void *data,
                      std::span<const int64_t> extents, std::span<const int64_t> strides) const;
   Status ready();
   Status findSymbols(SymbolValues &symbols) const;
+  Status inheritSymbols(SymbolValues &symbols) const;
   Status chooseFrame();
   Status pointInputs();
   Status pointOutputs();
-  Status runActions(std::vector<double> *stepMicros);
+  Status runActions();
   Status runUnbound(const Action &action);
   Status finish();
   /// Extents of a value that the frame does not bind, from the symbols known by now.
@@ -78,10 +93,15 @@ private:
   void *memoryOf(uint32_t value) const;
   Error failure(const Action &action, dvt_code code, const dvt_error &error) const;
 
-  friend class UnboundStep; // UnboundStep.cpp
+  friend class UnboundStep;
 
   std::shared_ptr<Model> owner;
+  uint32_t number; ///< of the block
   const PlanBlock &block;
+  Session *outer;
+  std::vector<std::string> inherited;                  ///< symbols that come from the blocks around
+  std::map<uint32_t, std::unique_ptr<Session>> bodies; ///< by block
+  double *stepMicros = nullptr;                        ///< of this block, in a timed run
   std::vector<Border> inputs, outputs;
   struct Remembered {
     std::vector<int64_t> signature;
@@ -96,8 +116,9 @@ private:
   bool changed = true; ///< a binding changed since the last run
   uint64_t runs = 0;
   std::atomic<bool> cancelled{false};
-  SymbolValues symbols;     ///< of this run, those found out on the way included
-  std::vector<Found> found; ///< by value
+  std::atomic<bool> *cancelFlag; ///< that of the model's session
+  SymbolValues symbols;          ///< of this run, those found out on the way included
+  std::vector<Found> found;      ///< by value
 };
 
 } // namespace dovetail

@@ -2,42 +2,13 @@
 //
 // Runs a step whose operands depend on extents that another step found out, or which finds out some
 // itself. Slower than the bound ones: it evaluates extents and fills in arguments at each run.
-#include "artifact/BlockMemory.h"
-#include "runtime/Session.h"
+#include "runtime/UnboundStep.h"
 
 #include <cstring>
 
+#include "artifact/BlockMemory.h"
+
 namespace dovetail {
-
-class UnboundStep {
-public:
-  UnboundStep(Session &session, const Action &action)
-      : session(session), model(*session.owner), frame(*session.current->frame), action(action),
-        step(session.block.steps[action.step]) {}
-  Status run();
-
-private:
-  const PlanValue &value(uint32_t number) const { return session.block.values[number]; }
-  Status readOperand(uint32_t number, const std::string &layout, dvt_tensor &tensor);
-  Status writeOperand(uint32_t number, const std::string &layout, dvt_tensor &tensor);
-  Status takeResult(uint32_t position, const std::string &layout, dvt_tensor &tensor);
-  Status learn(uint32_t number);
-  Status runKernel();
-  static void *allocate(void *context, uint32_t output, uint32_t rank, const int64_t *extents);
-  const std::vector<int64_t> &extents(uint32_t number) const { return session.extentsOf(number); }
-  HostBuffer &temporary() {
-    temporaries.push_back(std::make_unique<HostBuffer>(model.allocator()));
-    return *temporaries.back();
-  }
-
-  Session &session;
-  Model &model;
-  Frame &frame;
-  const Action &action;
-  const PlanStep &step;
-  std::vector<std::unique_ptr<HostBuffer>> temporaries;
-  std::vector<bool> stated; ///< outputs whose extents the kernel stated
-};
 
 Status UnboundStep::readOperand(uint32_t number, const std::string &layout, dvt_tensor &tensor) {
   if (Status status = session.resolve(number); !status)
@@ -137,9 +108,8 @@ void *UnboundStep::allocate(void *context, uint32_t output, uint32_t rank, const
 
 /// Symbols whose values the extents of a data-dependent output give.
 Status UnboundStep::learn(uint32_t number) {
-  const Plan &plan = model.plan();
   const std::vector<int64_t> &shape = session.found[number].extents;
-  for (const SymbolSource &source : plan.symbolSources)
+  for (const SymbolSource &source : session.block.symbolSources)
     if (source.value == number)
       session.symbols.try_emplace(source.symbol, shape[source.axis]);
   for (size_t d = 0; d < shape.size(); ++d)
@@ -147,7 +117,7 @@ Status UnboundStep::learn(uint32_t number) {
         expected && *expected != shape[d])
       return internalError("step '{}': '{}' came out with extent {} of axis {}, {} was expected",
                            step.label, value(number).name, shape[d], d, *expected);
-  return check(plan.requirements, session.symbols);
+  return check(session.block.requirements, session.symbols);
 }
 
 Status UnboundStep::takeResult(uint32_t position, const std::string &layout, dvt_tensor &tensor) {
@@ -169,7 +139,7 @@ Status UnboundStep::takeResult(uint32_t position, const std::string &layout, dvt
 }
 
 Status UnboundStep::runKernel() {
-  auto kernel = model.kernelFor(action.step, session.symbols);
+  auto kernel = model.kernelFor(session.number, action.step, session.symbols);
   if (!kernel)
     return kernel.takeError();
   const Candidate &candidate = (*kernel)->candidate();
@@ -241,9 +211,14 @@ Status UnboundStep::run() {
     }
     return Status::success();
   }
-  default:
-    return internalError("step '{}' cannot be run", step.label);
+  case StepKind::If:
+    return runIf();
+  case StepKind::Loop:
+    return runLoop();
+  case StepKind::Scan:
+    return runScan();
   }
+  return internalError("step '{}' cannot be run", step.label);
 }
 
 Status Session::runUnbound(const Action &action) { return UnboundStep(*this, action).run(); }

@@ -40,7 +40,8 @@ Plan richPlan() {
   Plan plan = denseLayerPlan();
   Extent n = Extent::symbol("N");
   plan.symbols["N"] = {2, 64, 2};
-  plan.requirements = {{Requirement::Relation::AtLeast, Extent::symbol("N"), 2, "Conv 'c'"}};
+  plan.blocks[0].requirements = {
+      {Requirement::Relation::AtLeast, Extent::symbol("N"), 2, "Conv 'c'"}};
   plan.kernels = {{1, 2, 3}, {}, {9}};
   plan.blocks[0].steps[1].choice.kernel = 2;
   plan.blocks[0].steps[2].fallback = plan.blocks[0].steps[2].choice;
@@ -55,10 +56,20 @@ Plan richPlan() {
   plan.reports.push_back(report);
   plan.timings.push_back({"mixed", 10, 9, 11, true});
   plan.planningSeconds = 1.25;
+  PlanStep &scan = plan.blocks[0].steps.emplace_back(); // over the columns of x, the last one first
+  scan.kind = StepKind::Scan;
+  scan.label = "scan";
+  scan.inputs = {plan.blocks[0].inputs[0]};
+  scan.bodies = {1};
+  scan.scanned = {{1, true}};
   PlanBlock body;
-  body.values.resize(1);
-  body.values[0].extents = {n, Extent::floorDiv(n + Extent(1), Extent(2))};
+  body.values.resize(2);
+  body.values[0].extents = {4};
   body.values[0].storage = Storage::Input;
+  body.values[1].extents = {n, Extent::floorDiv(n + Extent(1), Extent(2))};
+  body.values[1].storage = Storage::Dynamic;
+  body.symbolSources = {{"N", 1, 0}};
+  body.requirements = {{Requirement::Relation::Equal, n, 4, "Add 'a'"}};
   body.inputs = {0};
   plan.blocks.push_back(body);
   return plan;
@@ -83,11 +94,16 @@ TEST_F(ArtifactTest, RoundTrip) {
   ASSERT_TRUE(artifact) << artifact.error().message;
   EXPECT_EQ(fingerprint(artifact->plan), fingerprint(plan));
   EXPECT_EQ(artifact->plan.kernels, plan.kernels);
-  EXPECT_EQ(artifact->plan.blocks[1].values[0].extents[1].text(), "floordiv(N+1,2)");
+  EXPECT_EQ(artifact->plan.blocks[1].values[1].extents[1].text(), "floordiv(N+1,2)");
   EXPECT_EQ(artifact->plan.reports[0].alternatives[0].outcome, "slower");
   EXPECT_EQ(artifact->plan.target.text(), plan.target.text());
   EXPECT_EQ(artifact->plan.symbols, plan.symbols);
-  EXPECT_EQ(artifact->plan.requirements, plan.requirements);
+  EXPECT_EQ(artifact->plan.blocks[0].requirements, plan.blocks[0].requirements);
+  EXPECT_EQ(artifact->plan.blocks[1].requirements, plan.blocks[1].requirements);
+  ASSERT_EQ(artifact->plan.blocks[1].symbolSources.size(), 1u);
+  EXPECT_EQ(artifact->plan.blocks[1].symbolSources[0].value, 1u);
+  EXPECT_EQ(artifact->plan.blocks[0].steps.back().bodies, std::vector<uint32_t>{1});
+  EXPECT_EQ(artifact->plan.blocks[0].steps.back().scanned, (std::vector<ScanAxis>{{1, true}}));
   for (uint32_t i = 0; i < plan.constants.size(); ++i)
     EXPECT_TRUE(artifact->checkConstant(i));
   // What is for people only may stay in the file.

@@ -68,15 +68,15 @@ def test_unreadable(dovetail):
 
 def branches():
     then = makers.graph([node("Relu", "x", "a")], [], [value("a", [2])])
-    other = makers.graph([node("Abs", "x", "b")], [], [value("b", [2])])
+    other = makers.graph([node("ReduceSum", "x", "b", keepdims=0)], [], [value("b", [])])
     return model([node("If", "c", "y", name="the_node", then_branch=then, else_branch=other)],
                  [value("x", [2]), value("c", [], TensorProto.BOOL)], [value("y", [2])])
 
 
 def loop():
-    body = makers.graph([node("Identity", "c", "d"), node("Relu", "s", "t")],
+    body = makers.graph([node("Identity", "c", "d"), node("Cast", "s", "t", to=TensorProto.INT64)],
                         [value("i", [], TensorProto.INT64), value("c", [], TensorProto.BOOL), value("s", [2])],
-                        [value("d", [], TensorProto.BOOL), value("t", [2])])
+                        [value("d", [], TensorProto.BOOL), value("t", [2], TensorProto.INT64)])
     return model([node("Loop", "n c x", "y", name="the_node", body=body)],
                  [value("n", [], TensorProto.INT64), value("c", [], TensorProto.BOOL), value("x", [2])],
                  [value("y", [2])])
@@ -129,8 +129,8 @@ BAD_GRAPHS = {
     "no op set": (without("opset_import"), "does not state the version"),
     "future format": (model([node("Relu", "x", "y")], [value("x", [2])], [value("y", [2])], ir=999),
                       "version 999 of ONNX's format; versions 3 to"),
-    "If": (branches(), "'the_node'.*[Ii]f"),
-    "Loop": (loop(), "'the_node' .Loop.: this op is not supported yet"),
+    "branches that differ": (branches(), "'the_node' .If.: output 0 has other types or numbers of dimensions"),
+    "loop that changes a type": (loop(), "'the_node' .Loop.: 's', carried .*, changes its type"),
     "sequence": (model([node("SequenceConstruct", "x x", "s", name="the_node"),
                         node("ConcatFromSequence", "s", "y", axis=0)], [value("x", [2])], [value("y", None)]),
                  "'the_node' .SequenceConstruct.: this op is not supported yet"),

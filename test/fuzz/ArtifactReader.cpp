@@ -19,7 +19,7 @@ namespace {
 
 uint64_t readCount = 0;
 
-/// A plan with a bit of everything: symbols, views, shape data, a fallback.
+/// A plan with a bit of everything: symbols, views, shape data, a fallback, bodies.
 Plan samplePlan() {
   PlanMaker maker;
   Extent n = Extent::symbol("N");
@@ -35,6 +35,29 @@ Plan samplePlan() {
   uint32_t v = maker.view(u, {Extent(2) * n, 2});
   maker.step("add", {v, v}, {maker.outputValue("y", {Extent(2) * n, 2})});
   maker.shapeData({n}, maker.outputValue("s", {1}, DVT_I64));
+  // A scan over the rows of t, with the sum of those so far, doubled where one is the other.
+  uint32_t first = maker.constant(noise(4), {4});
+  uint32_t total = maker.outputValue("total", {4}), sums = maker.outputValue("sums", {4, n});
+  uint32_t body = maker.beginBody();
+  uint32_t sum = maker.input("sum", {4}), row = maker.input("row", {4});
+  uint32_t flag = maker.input("flag", {}, DVT_BOOL);
+  uint32_t next = maker.value({4}), kept = maker.outputValue("kept", {4});
+  maker.step("add", {sum, row}, {next});
+  std::vector<uint32_t> branches;
+  for (const char *op : {"relu", "add"}) {
+    branches.push_back(maker.beginBody());
+    uint32_t taken = maker.input("taken", {4});
+    maker.step(op, op == std::string("add") ? std::vector{taken, taken} : std::vector{taken},
+               {maker.outputValue("given", {4})});
+  }
+  maker.continueBlock(body);
+  maker.control(StepKind::If, {flag, next}, {kept}, branches);
+  maker.copy(next, maker.outputValue("shown", {4}));
+  maker.continueBlock(0);
+  uint32_t condition = maker.outputValue("condition", {}, DVT_BOOL);
+  maker.copy(maker.input("given condition", {}, DVT_BOOL), condition);
+  maker.control(StepKind::Scan, {first, t, condition}, {total, sums}, {body}, 1,
+                {{0, true}, {1, false}});
   maker.plan.kernels = {{1, 2, 3, 4}};
   maker.plan.reports.emplace_back().ops = "x";
   return maker.take();
@@ -95,11 +118,15 @@ void loadAndRun(const std::string &path) {
     return;
   const PlanBlock &block = (*model)->plan().blocks[0];
   auto session = Session::create(*model);
-  if (!session || block.inputs.size() != 1 || block.values[block.inputs[0]].extents.size() != 2)
+  if (!session || block.inputs.size() != 2 || block.values[block.inputs[0]].extents.size() != 2)
     return;
-  Aligned<float> x(64 * 64);
+  for (const PlanBlock &each : (*model)->plan().blocks)
+    for (const PlanStep &step : each.steps)
+      if (step.kind == StepKind::Loop)
+        return; // it may have no end
+  Aligned<float> x(64 * 64), condition(64 * 64);
   const int64_t extents[] = {5, 3};
-  if ((*session)->bindInput(0, x.data(), extents))
+  if ((*session)->bindInput(0, x.data(), extents) && (*session)->bindInput(1, condition.data(), {}))
     (void)bool((*session)->run());
 }
 

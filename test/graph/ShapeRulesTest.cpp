@@ -259,6 +259,19 @@ TEST(ShapeArithmetic, Follows) {
                                        tracked({Extent(0)}), tracked({Extent(-1)})})[0]
                              .elements),
             "4 H N");
+  ValueFacts table = tracked({1, N, 3, 4, 5, 6}); // [3,2], as what exporters make of paddings
+  table.shape = {3, 2};
+  EXPECT_EQ(elementsText(run("slice", {table, tracked({Extent(-1)}), tracked({Extent(-9)}),
+                                       tracked({Extent(0)}), tracked({Extent(-1)})})[0]
+                             .elements),
+            "5 6 3 4 1 N");
+  EXPECT_EQ(elementsText(run("slice", {table, tracked({Extent(1)}), tracked({Extent(2)}),
+                                       tracked({Extent(1)}), tracked({Extent(1)})})[0]
+                             .elements),
+            "N 4 6");
+  EXPECT_EQ(
+      elementsText(run("transpose", {table}, {{"perm", std::vector<int64_t>{1, 0}}})[0].elements),
+      "1 3 5 N 4 6");
   EXPECT_EQ(elementsText(run("cast", {a}, {{"to", int64_t(DVT_I32)}})[0].elements), "N H 4");
   EXPECT_EQ(elementsText(run("reduce_prod", {a}, {{"keepdims", int64_t(0)}})[0].elements), "4*H*N");
   std::vector<ValueFacts> parts =

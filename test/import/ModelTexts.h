@@ -68,6 +68,26 @@ inline const std::vector<ModelText> &modelTexts() {
               else_branch = e () => (float[M] b) { b = Abs (z) }
             >
           })"},
+      {"loop", 16,
+       R"(g (float[N,4] x, int64 m) => (float[M,4] y, float[K] s) {
+            y, s = Loop (m, , x) <
+              body = b (int64 i, bool c, float[A,4] v) => (bool d, float[B,4] w, float t) {
+                d = Identity (c)
+                w = Concat <axis=0> (v, x)
+                t = ReduceMean <keepdims=0> (v)
+              }
+            >
+          })"},
+      {"scan", 11,
+       R"(g (float[4] s, float[N,4] x) => (float[4] y, float[4,N] z) {
+            y, z = Scan (s, x) <
+              num_scan_inputs = 1, scan_output_axes = [1],
+              body = b (float[4] v, float[4] e) => (float[4] w, float[4] r) {
+                w = Add (v, e)
+                r = Relu (w)
+              }
+            >
+          })"},
       {"softmax", 9, R"(g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax <axis=1> (x) })"},
   };
   return texts;

@@ -140,8 +140,21 @@ TEST(Refusal, WhatIsNotSupportedYet) {
   EXPECT_THAT(
       refused(
           "g (float[2] x, int64 m, bool c) => (float[2] y) { y = Loop (m, c, x) < body = b (int64 "
-          "i, bool d, float[2] a) => (bool e, float[2] f) { e = Identity (d) f = Neg (a) } > }"),
-      HasSubstr("Loop"));
+          "i, bool d, float[2] a) => (bool e, float f) { e = Identity (d) f = ReduceSum "
+          "<keepdims=0> (a) } > }"),
+      HasSubstr("changes its number of dimensions from 1 to 0"));
+  EXPECT_THAT(
+      refused(
+          "g (float[2] x, int64 m, bool c) => (float[2] y) { y = Loop (m, c, x) < body = b (int64 "
+          "i, bool d, float[2] a) => (bool e, int64[2] f) { e = Identity (d) f = Cast <to=7> (a) } "
+          "> }"),
+      HasSubstr("changes its type"));
+  EXPECT_THAT(
+      refused(
+          "g (float[2] x, float[3] z) => (float[2] y, float[2] u) { y, u = Scan (x, z) < "
+          "num_scan_inputs = 2, body = b (float a, float d) => (float e, float f) { e = Neg (a) "
+          "f = Neg (d) } > }"),
+      HasSubstr("2 elements of one input and 3 of another"));
   EXPECT_THAT(refused("g (bool c, float[2] x) => (float[2] y) { y = If (c) < then_branch = t () => "
                       "(float[2] a) { a = Neg (x) }, else_branch = e () => (float b) { b = "
                       "ReduceSum <keepdims=0> (x) } > }"),

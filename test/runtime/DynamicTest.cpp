@@ -26,7 +26,7 @@ Plan dynamicPlan() {
   uint32_t x = maker.input("x", {10});
   uint32_t kept = maker.dynamic({K});
   maker.step("keep_positive", {x}, {kept});
-  maker.plan.symbolSources.push_back({"K", kept, 0});
+  maker.block().symbolSources.push_back({"K", kept, 0});
   uint32_t sum = maker.value({K});
   maker.step("add", {kept, kept}, {sum});
   maker.step("relu", {sum}, {maker.outputValue("y", {K})});

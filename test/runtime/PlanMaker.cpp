@@ -35,7 +35,10 @@ uint32_t PlanMaker::input(const std::string &name, Extents extents, dvt_type typ
   block().values[number].storage = Storage::Input;
   block().values[number].index = block().inputs.size();
   block().inputs.push_back(number);
-  plan.inputNames.push_back(name);
+  if (current == 0)
+    plan.inputNames.push_back(name);
+  else
+    block().values[number].name = name;
   return number;
 }
 
@@ -78,7 +81,8 @@ uint32_t PlanMaker::outputValue(const std::string &name, Extents extents, dvt_ty
 
 void PlanMaker::output(const std::string &name, uint32_t number) {
   block().outputs.push_back(number);
-  plan.outputNames.push_back(name);
+  if (current == 0)
+    plan.outputNames.push_back(name);
 }
 
 KernelChoice PlanMaker::choice(const Problem &problem, const std::string &provider,
@@ -153,16 +157,35 @@ PlanStep &PlanMaker::shapeData(std::vector<Extent> extents, uint32_t to) {
 
 void PlanMaker::symbol(const std::string &name, uint32_t value, uint32_t axis, SymbolRange range) {
   plan.symbols[name] = range;
-  plan.symbolSources.push_back({name, value, axis});
+  block().symbolSources.push_back({name, value, axis});
+}
+
+uint32_t PlanMaker::beginBody() {
+  plan.blocks.emplace_back();
+  return current = plan.blocks.size() - 1;
+}
+
+PlanStep &PlanMaker::control(StepKind kind, std::vector<uint32_t> inputs,
+                             std::vector<uint32_t> outputs, std::vector<uint32_t> bodies,
+                             uint32_t carried, std::vector<ScanAxis> scanned) {
+  PlanStep &step = block().steps.emplace_back();
+  step.kind = kind;
+  step.label = "control" + std::to_string(block().steps.size());
+  step.inputs = std::move(inputs);
+  step.outputs = std::move(outputs);
+  step.bodies = std::move(bodies);
+  step.carried = carried;
+  step.scanned = std::move(scanned);
+  return step;
 }
 
 Plan PlanMaker::take() {
-  bool fixed = std::all_of(block().values.begin(), block().values.end(), [](const PlanValue &v) {
-    return std::all_of(v.extents.begin(), v.extents.end(),
-                       [](const Extent &e) { return e.isStatic(); });
-  });
-  if (fixed)
-    placeStaticBlock(block());
+  for (PlanBlock &block : plan.blocks)
+    if (std::all_of(block.values.begin(), block.values.end(), [](const PlanValue &v) {
+          return std::all_of(v.extents.begin(), v.extents.end(),
+                             [](const Extent &e) { return e.isStatic(); });
+        }))
+      placeStaticBlock(block);
   return std::move(plan);
 }
 

@@ -51,13 +51,21 @@ public:
   void symbol(const std::string &name, uint32_t value, uint32_t axis, SymbolRange range);
   static KernelChoice choice(const Problem &problem, const std::string &provider,
                              const std::string &algorithm, const std::string &version = "1.0");
+  /// Begins a body of control flow; what is made from here on belongs to it. Gives its number.
+  uint32_t beginBody();
+  void continueBlock(uint32_t number) { current = number; }
+  /// `inputs` and `outputs` as the kind asks for; kNoValue for an absent one.
+  PlanStep &control(StepKind kind, std::vector<uint32_t> inputs, std::vector<uint32_t> outputs,
+                    std::vector<uint32_t> bodies, uint32_t carried = 0,
+                    std::vector<ScanAxis> scanned = {});
   /// Places what is static and gives the plan away.
   Plan take();
 
   Plan plan;
+  PlanBlock &block() { return plan.blocks[current]; }
 
 private:
-  PlanBlock &block() { return plan.blocks[0]; }
+  uint32_t current = 0;
 };
 
 /// Plug-ins of a folder under the build's test folder.

@@ -87,7 +87,7 @@ TEST(SymbolicPlan, WrongExtentsAreNamed) {
 
 TEST(SymbolicPlan, BrokenRequirementsAreNamed) {
   Plan plan = symbolicPlan();
-  plan.requirements = {
+  plan.blocks[0].requirements = {
       {Requirement::Relation::AtLeast, Extent(2) * N, 5, "MaxPool 'p': the padded image"},
       {Requirement::Relation::Equal, Extent::mod(N, 2), 1, "MatMul 'm': inner extents"},
       {Requirement::Relation::Broadcast, N, 5, "Add 'a'"}};

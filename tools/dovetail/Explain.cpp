@@ -25,9 +25,12 @@ std::string chosenLabel(const PlanStep &step) {
     return "extents written by the runtime";
   case StepKind::Copy:
     return "copied by the runtime";
-  default:
+  case StepKind::If:
+  case StepKind::Loop:
+  case StepKind::Scan:
     return "control flow";
   }
+  return "";
 }
 
 /// Whether an output lies in the memory of an operand.
@@ -44,10 +47,37 @@ bool isStrided(const PlanBlock &block, const PlanStep &step) {
   });
 }
 
-/// Shares of the planned time by provider.
+/// A step and where it stands.
+struct Placed {
+  const PlanStep *step;
+  uint32_t block;
+};
+
+/// Those of all blocks, in the order in which the runtime counts them.
+std::vector<Placed> allSteps(const Plan &plan) {
+  std::vector<Placed> steps;
+  for (uint32_t block = 0; block < plan.blocks.size(); ++block)
+    for (const PlanStep &step : plan.blocks[block].steps)
+      steps.push_back({&step, block});
+  return steps;
+}
+
+/// The step that runs a body.
+std::string ownerOf(const Plan &plan, uint32_t body) {
+  for (const Placed &placed : allSteps(plan))
+    for (size_t i = 0; i < placed.step->bodies.size(); ++i)
+      if (placed.step->bodies[i] == body)
+        return placed.step->label + (placed.step->kind != StepKind::If ? ""
+                                     : i == 0                          ? " where it holds"
+                                                                       : " where it does not");
+  return "no step";
+}
+
+/// Shares of the planned time by provider, where every body runs once.
 std::map<std::string, std::pair<unsigned, double>> shares(const Plan &plan) {
   std::map<std::string, std::pair<unsigned, double>> result;
-  for (const PlanStep &step : plan.blocks.front().steps) {
+  for (const Placed &placed : allSteps(plan)) {
+    const PlanStep &step = *placed.step;
     if (step.kind != StepKind::Kernel && step.kind != StepKind::LateBound)
       continue;
     bool conversion = step.report < plan.reports.size() && plan.reports[step.report].conversion;
@@ -66,16 +96,21 @@ std::map<std::string, std::pair<unsigned, double>> shares(const Plan &plan) {
 
 nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &states) {
   nlohmann::json steps = nlohmann::json::array();
-  for (size_t i = 0; i < plan.blocks.front().steps.size(); ++i) {
-    const PlanStep &step = plan.blocks.front().steps[i];
-    nlohmann::json item{{"nodes", step.label}, {"kernel", chosenLabel(step)}};
+  std::vector<Placed> all = allSteps(plan);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const PlanStep &step = *all[i].step;
+    const PlanBlock &block = plan.blocks[all[i].block];
+    nlohmann::json item{
+        {"nodes", step.label}, {"kernel", chosenLabel(step)}, {"block", all[i].block}};
+    if (!step.bodies.empty())
+      item["bodies"] = step.bodies;
     if (step.kind == StepKind::Kernel || step.kind == StepKind::LateBound) {
       item["problem"] = plan.problems[step.problem];
       item["input_layouts"] = step.choice.candidate.inputLayouts;
       item["output_layouts"] = step.choice.candidate.outputLayouts;
       item["workspace_bytes"] = step.workspaceBytes;
-      item["in_place"] = isInPlace(plan.blocks.front(), step);
-      item["strided"] = isStrided(plan.blocks.front(), step);
+      item["in_place"] = isInPlace(block, step);
+      item["strided"] = isStrided(block, step);
       if (step.fallback)
         item["fallback"] = step.fallback->candidate.label();
     }
@@ -134,15 +169,19 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
     std::printf("  whole model, %-20s %10s (%s to %s)%s\n", timing.name.c_str(),
                 duration(timing.micros).c_str(), duration(timing.low).c_str(),
                 duration(timing.high).c_str(), timing.chosen ? "  chosen" : "");
-  const auto &steps = plan.blocks.front().steps;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const PlanStep &step = steps[i];
+  std::vector<Placed> all = allSteps(plan);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const PlanStep &step = *all[i].step;
+    const PlanBlock &block = plan.blocks[all[i].block];
+    if (all[i].block > 0 && &step == &block.steps.front())
+      std::printf("\nblock %u, the body of %s\n", all[i].block,
+                  ownerOf(plan, all[i].block).c_str());
     const RegionReport *report =
         step.report < plan.reports.size() ? &plan.reports[step.report] : nullptr;
     std::printf("\n%s\n", step.label.c_str());
     std::printf("  %10s  %s%s%s\n", duration(report ? report->micros : -1).c_str(),
-                chosenLabel(step).c_str(), isInPlace(plan.blocks.front(), step) ? ", in place" : "",
-                isStrided(plan.blocks.front(), step) ? ", strided" : "");
+                chosenLabel(step).c_str(), isInPlace(block, step) ? ", in place" : "",
+                isStrided(block, step) ? ", strided" : "");
     if (i < states.size() && !states[i].note.empty())
       std::printf("              runs %s: %s\n", states[i].running.c_str(), states[i].note.c_str());
     if (!report)

@@ -171,12 +171,13 @@ int runBench(const ModelOptionsCli &options) {
                         {"arena_bytes", (*session)->arenaBytes()}};
   if (options.profile) {
     nlohmann::json steps = nlohmann::json::array();
-    const auto &planned = opened->model->plan().blocks.front().steps;
-    for (size_t s = 0; s < stepSums.size() && s < planned.size(); ++s)
-      steps.push_back({{"nodes", planned[s].label},
-                       {"kernel", planned[s].choice.candidate.provider + ":" +
-                                      planned[s].choice.candidate.algorithm},
-                       {"micros", stepSums[s] / static_cast<double>(times.size())}});
+    for (uint32_t s = 0; s < stepSums.size(); ++s) {
+      const PlanStep &planned = *opened->model->planned(s);
+      steps.push_back(
+          {{"nodes", planned.label},
+           {"kernel", planned.choice.candidate.provider + ":" + planned.choice.candidate.algorithm},
+           {"micros", stepSums[s] / static_cast<double>(times.size())}});
+    }
     report["steps"] = std::move(steps);
   }
   if (options.common.json) {

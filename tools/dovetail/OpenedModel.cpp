@@ -54,7 +54,7 @@ Status checkInput(const Plan &plan, uint32_t index, const Array &array, const Sy
 
 std::string openDimensions(const Plan &plan) {
   std::set<std::string> names;
-  for (const SymbolSource &source : plan.symbolSources)
+  for (const SymbolSource &source : plan.blocks.front().symbolSources)
     names.insert(source.symbol);
   if (names.empty())
     return "the artifact was compiled with fixed dimensions; compile the model again for others";
@@ -222,7 +222,8 @@ Expected<std::unique_ptr<Session>> bindSession(const OpenedModel &opened,
                       fmt::join(plan.inputNames, ", "));
   for (const auto &[name, value] : settings->dims)
     if (opened.isArtifact &&
-        std::none_of(plan.symbolSources.begin(), plan.symbolSources.end(),
+        std::none_of(plan.blocks.front().symbolSources.begin(),
+                     plan.blocks.front().symbolSources.end(),
                      [&, &wanted = name](const auto &source) { return source.symbol == wanted; }))
       return badInput("--dim sets '{}' to {}, but {}", name, value, openDimensions(plan));
   auto session = Session::create(opened.model);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recognition: goes over @main once for each family, wraps what it finds, and simplifies
-// afterwards, so that transposes which met are merged and what is dead goes.
+// Recognition: goes over @main and the bodies in it once for each family, wraps what it finds, and
+// simplifies afterwards, so that transposes which met are merged and what is dead goes.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -17,6 +17,9 @@ namespace {
 void apply(Block &block, Recognizer recognizer) {
   for (Operation *op = &block.back(); op;) {
     Operation *composite = infoOf(op) ? recognizer(op) : nullptr;
+    if (!composite && isa<IfOp, LoopOp, ScanOp>(op))
+      for (Region &region : op->getRegions())
+        apply(region.front(), recognizer);
     op = (composite ? composite : op)->getPrevNode();
   }
 }

@@ -10,6 +10,33 @@
 namespace dovetail::graph {
 namespace {
 
+/// Extents of a tracked tensor, which are numbers wherever there are elements.
+std::optional<std::vector<int64_t>> numbersOf(const Shape &shape) {
+  std::vector<int64_t> numbers;
+  for (const Extent &extent : shape)
+    if (std::optional<int64_t> number = extent.staticValue())
+      numbers.push_back(*number);
+  return numbers.size() == shape.size() ? std::optional(numbers) : std::nullopt;
+}
+
+Elements transposedElements(const Elements &elements, const std::vector<int64_t> &extents,
+                            const std::vector<int64_t> &order) {
+  std::vector<size_t> strides(extents.size(), 1);
+  for (size_t d = extents.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * static_cast<size_t>(extents[d]);
+  Elements result;
+  std::vector<int64_t> index(order.size(), 0);
+  while (result.size() < elements.size()) {
+    size_t place = 0;
+    for (size_t d = 0; d < order.size(); ++d)
+      place += static_cast<size_t>(index[d]) * strides[static_cast<size_t>(order[d])];
+    result.push_back(elements[place]);
+    for (size_t d = order.size(); d-- > 0 && ++index[d] == extents[static_cast<size_t>(order[d])];)
+      index[d] = 0;
+  }
+  return result;
+}
+
 Status transpose(InferContext &c) {
   size_t rank = c.rank(0);
   std::vector<int64_t> order = c.list("perm").value_or(std::vector<int64_t>());
@@ -25,9 +52,9 @@ Status transpose(InferContext &c) {
   for (int64_t d : *checked)
     shape.push_back(c.shape(0)[d]);
   c.result(0, c.type(0), std::move(shape));
-  if (rank < 2)
-    if (std::optional<Elements> elements = c.elements(0))
-      c.resultElements(0, std::move(*elements));
+  if (std::optional<Elements> elements = c.elements(0))
+    if (std::optional<std::vector<int64_t>> extents = numbersOf(c.shape(0)))
+      c.resultElements(0, transposedElements(*elements, *extents, *checked));
   return Status::success();
 }
 
@@ -168,6 +195,23 @@ Elements slicedElements(const Elements &elements, int64_t start, int64_t end, in
   return result;
 }
 
+/// The same along one axis of a tracked tensor of any rank.
+Elements slicedElements(const Elements &elements, const std::vector<int64_t> &extents, size_t axis,
+                        int64_t start, int64_t end, int64_t step) {
+  int64_t outer = 1, inner = 1;
+  for (size_t d = 0; d < extents.size(); ++d)
+    (d < axis ? outer : inner) *= d == axis ? 1 : extents[d];
+  Elements places, result;
+  for (int64_t i = 0; i < extents[axis]; ++i)
+    places.push_back(Extent(i));
+  places = slicedElements(places, start, end, step);
+  for (int64_t o = 0; o < outer; ++o)
+    for (const std::optional<Extent> &place : places)
+      for (int64_t i = 0; i < inner; ++i)
+        result.push_back(elements[(o * extents[axis] + place->value()) * inner + i]);
+  return result;
+}
+
 Status slice(InferContext &c) {
   size_t rank = c.rank(0);
   std::optional<Elements> starts = c.elements(1), ends = c.elements(2);
@@ -209,10 +253,12 @@ Status slice(InferContext &c) {
       extent = slicedExtent(c, shape[d], (*starts)[i], (*ends)[i], (*steps)[i]);
     shape[d] = extent ? *extent : c.fresh(0, d);
   }
-  std::optional<Elements> elements = rank == 1 ? c.elements(0) : std::nullopt;
-  std::optional<std::vector<int64_t>> from = c.integers(1), to = c.integers(2);
-  if (elements && length == 1 && from && to && steps)
-    c.resultElements(0, slicedElements(*elements, (*from)[0], (*to)[0], (*steps)[0]));
+  std::optional<Elements> elements = c.elements(0);
+  std::optional<std::vector<int64_t>> extents = numbersOf(c.shape(0)), from = c.integers(1),
+                                      to = c.integers(2);
+  if (elements && extents && length == 1 && from && to && steps)
+    c.resultElements(0, slicedElements(*elements, *extents, size_t((*checked)[0]), (*from)[0],
+                                       (*to)[0], (*steps)[0]));
   c.result(0, c.type(0), std::move(shape));
   return Status::success();
 }

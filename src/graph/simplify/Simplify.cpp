@@ -63,6 +63,7 @@ FrozenRewritePatternSet makeRewrites(MLIRContext *context) {
   addUnitExtentRewrites(set);
   addArithmeticRewrites(set);
   addScaleRewrites(set);
+  addControlFlowRewrites(set);
   return FrozenRewritePatternSet(std::move(set));
 }
 

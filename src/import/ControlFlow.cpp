@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// If, Loop and Scan: their bodies become regions that read values around them as they are. A body
+// of a loop is imported for the extents with which its first iteration starts; where an iteration
+// changes one of what it carries, it is imported again for any value of that extent.
+#include "import/GraphImport.h"
+
+#include <onnx/onnx_pb.h>
+
+#include "graph/GraphDialect.h"
+#include "graph/TensorType.h"
+#include "graph/shapes/BodyShapes.h"
+
+using namespace mlir;
+
+namespace dovetail::importer {
+namespace {
+
+const onnx::AttributeProto *findAttribute(const onnx::NodeProto &node, const char *name) {
+  for (const onnx::AttributeProto &attribute : node.attribute())
+    if (attribute.name() == name)
+      return &attribute;
+  return nullptr;
+}
+
+graph::ValueFacts typeOnly(dvt_type type, graph::Shape shape) {
+  graph::ValueFacts facts;
+  facts.type = type;
+  facts.shape = std::move(shape);
+  return facts;
+}
+
+} // namespace
+
+/// A Loop or Scan while its body is imported.
+struct GraphImport::Iteration {
+  const onnx::NodeProto &node;
+  const onnx::GraphProto &body;
+  Operation *draft; ///< without results
+  /// Of the body's arguments. Those from `firstCarried` on, `carried` many, are what it yields from
+  /// `firstYielded` on.
+  std::vector<graph::ValueFacts> arguments;
+  size_t firstCarried, carried, firstYielded;
+  std::set<std::string> outside; ///< symbols
+  Values yielded;
+};
+
+Expected<Values> GraphImport::importBody(const onnx::GraphProto &graph, ValueRange arguments,
+                                         Scope &scope) {
+  constexpr unsigned kDeepestBody = 32;
+  if (scope.depth >= kDeepestBody)
+    return emitter.fail("If", "bodies nest more than {} deep", kDeepestBody);
+  std::string label = emitter.label;
+  Location location = emitter.location;
+  Scope inner;
+  inner.enclosing = &scope;
+  inner.opSets = scope.opSets;
+  inner.prefix = label + "/";
+  inner.depth = scope.depth + 1;
+  if (Status status = addInitializers(graph, inner); !status)
+    return status.takeError();
+  for (auto [input, argument] : llvm::zip(graph.input(), arguments)) {
+    if (input.name().empty() || inner.initializers.count(input.name()) ||
+        !inner.values.emplace(input.name(), argument).second)
+      return emitter.fail("body", "has no name for an input, or twice '{}'", input.name());
+  }
+  std::vector<std::string> outputs;
+  for (const onnx::ValueInfoProto &output : graph.output())
+    outputs.push_back(output.name());
+  Expected<Values> results = importNodes(graph.node(), outputs, inner);
+  emitter.label = label;
+  emitter.location = location;
+  if (results)
+    for (auto [output, result] : llvm::zip(outputs, *results))
+      if (!result)
+        return emitter.fail("body", "its output '{}' is an operand that was left out", output);
+  return results;
+}
+
+Expected<Values> GraphImport::operandsOf(const onnx::NodeProto &node, Scope &scope) {
+  Values operands;
+  for (const std::string &input : node.input()) {
+    Expected<Value> value = input.empty() ? Expected<Value>(Value()) : valueOf(scope, input);
+    if (!value)
+      return emitter.fail(node.op_type(), "{}", value.error().message);
+    operands.push_back(*value);
+  }
+  return operands;
+}
+
+Values GraphImport::finish(Operation *draft, ArrayRef<graph::ValueFacts> facts) {
+  OperationState state(draft->getLoc(), draft->getName());
+  state.addOperands(draft->getOperands());
+  state.addAttributes(draft->getAttrs());
+  for (const graph::ValueFacts &fact : facts)
+    state.addTypes(graph::tensorType(draft->getContext(), fact.type, fact.shape));
+  for (unsigned i = 0; i < draft->getNumRegions(); ++i)
+    state.addRegion()->takeBody(draft->getRegion(i));
+  Operation *created = emitter.builder.create(state);
+  draft->erase();
+  Values results;
+  for (auto [result, fact] : llvm::zip(created->getResults(), facts)) {
+    emitter.declare(result, fact);
+    results.push_back(result);
+  }
+  return results;
+}
+
+/// Where the condition is known, the branch it chooses is imported in place.
+Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Scope &scope) {
+  Expected<Value> condition = valueOf(scope, node.input(0));
+  if (!condition)
+    return condition.takeError();
+  const onnx::AttributeProto *branches[2] = {findAttribute(node, "then_branch"),
+                                             findAttribute(node, "else_branch")};
+  for (const onnx::AttributeProto *branch : branches)
+    if (!branch || !branch->has_g() || branch->g().output_size() != node.output_size() ||
+        branch->g().input_size())
+      return emitter.fail(
+          "If", "needs two branches without inputs, with as many outputs as the node has");
+  if (!*condition || emitter.type(*condition) != DVT_BOOL)
+    return emitter.fail("If", "the condition must be a bool");
+  if (elementCount(emitter.shape(*condition)).staticValue().value_or(1) != 1)
+    return emitter.fail("If", "the condition must be one bool");
+  if (std::optional<std::vector<int64_t>> known = emitter.knownInts(*condition);
+      known && known->size() == 1)
+    return importBody(branches[known->front() ? 0 : 1]->g(), {}, scope);
+
+  OperationState state(emitter.location, graph::IfOp::getOperationName());
+  state.addOperands(*condition);
+  state.addRegion()->emplaceBlock();
+  state.addRegion()->emplaceBlock();
+  Operation *draft = emitter.builder.create(state);
+  Values yielded[2];
+  for (unsigned i = 0; i < 2; ++i) {
+    OpBuilder::InsertionGuard guard(emitter.builder);
+    emitter.builder.setInsertionPointToEnd(&draft->getRegion(i).front());
+    Expected<Values> results = importBody(branches[i]->g(), {}, scope);
+    if (!results)
+      return results;
+    yielded[i] = std::move(*results);
+    graph::YieldOp::create(emitter.builder, emitter.location, yielded[i]);
+  }
+  std::vector<graph::ValueFacts> joined;
+  for (auto [index, a, b] : llvm::enumerate(yielded[0], yielded[1])) {
+    if (emitter.type(a) != emitter.type(b) || emitter.rank(a) != emitter.rank(b))
+      return emitter.fail(
+          "If",
+          "output {} has other types or numbers of dimensions in the two branches, which is not "
+          "supported",
+          index);
+    graph::ValueFacts facts = typeOnly(emitter.type(a), emitter.shape(a));
+    for (size_t d = 0; d < emitter.rank(a); ++d)
+      if (emitter.shape(a)[d] != emitter.shape(b)[d])
+        facts.shape[d] = symbols.fresh(emitter.label + "_" + std::to_string(index), d, 0);
+    joined.push_back(std::move(facts));
+  }
+  return finish(draft, joined);
+}
+
+Status GraphImport::importIteration(Iteration &iteration, Scope &scope) {
+  const std::string &op = iteration.node.op_type();
+  const onnx::GraphProto &graph = iteration.body;
+  for (size_t i = 0; i < iteration.arguments.size(); ++i) {
+    const onnx::ValueInfoProto &input = graph.input(int(i));
+    int declared = input.type().tensor_type().elem_type();
+    if (input.type().value_case() != onnx::TypeProto::VALUE_NOT_SET &&
+        !input.type().has_tensor_type())
+      return emitter.fail(op, "input '{}' of its body is no tensor, which is not supported yet",
+                          input.name());
+    if (declared && elementType(declared) != iteration.arguments[i].type)
+      return emitter.fail(op, "input '{}' of its body is declared as {} and gets {}", input.name(),
+                          elementTypeName(declared),
+                          elementTypeName(int(iteration.arguments[i].type)));
+  }
+  Region &region = iteration.draft->getRegion(0);
+  OpBuilder::InsertionGuard guard(emitter.builder);
+  for (bool changed = true; changed;) {
+    changed = false;
+    region.getBlocks().clear();
+    Block &block = region.emplaceBlock();
+    for (const graph::ValueFacts &facts : iteration.arguments)
+      emitter.declare(block.addArgument(
+                          graph::tensorType(emitter.builder.getContext(), facts.type, facts.shape),
+                          emitter.location),
+                      facts);
+    emitter.builder.setInsertionPointToEnd(&block);
+    Expected<Values> yielded = importBody(graph, block.getArguments(), scope);
+    if (!yielded)
+      return yielded.takeError();
+    for (size_t i = 0; i < iteration.carried; ++i) {
+      graph::ValueFacts &argument = iteration.arguments[iteration.firstCarried + i];
+      Value after = (*yielded)[iteration.firstYielded + i];
+      const std::string &name = graph.input(int(iteration.firstCarried + i)).name();
+      if (emitter.type(after) != argument.type)
+        return emitter.fail(op, "'{}', carried from iteration to iteration, changes its type",
+                            name);
+      if (emitter.rank(after) != argument.shape.size())
+        return emitter.fail(op,
+                            "'{}', carried from iteration to iteration, changes its number of "
+                            "dimensions from {} to {}, which is not supported",
+                            name, argument.shape.size(), emitter.rank(after));
+      graph::Shape shape = emitter.shape(after);
+      for (size_t d = 0; d < shape.size(); ++d) { // a symbol of the body's own takes any value
+        std::vector<std::string> names = argument.shape[d].symbols();
+        if (names.size() == 1 && argument.shape[d] == Extent::symbol(names[0]) &&
+            !iteration.outside.contains(names[0]))
+          shape[d] = argument.shape[d];
+      }
+      changed |= graph::generalize(argument.shape, shape, [&](size_t d) {
+        return symbols.fresh(emitter.label + "_" + name, d, 0);
+      });
+    }
+    if (!changed)
+      iteration.yielded = std::move(*yielded);
+  }
+  graph::YieldOp::create(emitter.builder, emitter.location, iteration.yielded);
+  return Status::success();
+}
+
+Expected<Values> GraphImport::importLoop(const onnx::NodeProto &node, Scope &scope) {
+  const onnx::AttributeProto *attribute = findAttribute(node, "body");
+  if (!attribute || !attribute->has_g())
+    return emitter.fail("Loop", "lacks its body");
+  const onnx::GraphProto &body = attribute->g();
+  Expected<Values> operands = operandsOf(node, scope);
+  if (!operands)
+    return operands;
+  operands->resize(std::max<size_t>(operands->size(), 2));
+  size_t carried = operands->size() - 2;
+  if (size_t(body.input_size()) != carried + 2 || size_t(body.output_size()) < carried + 1 ||
+      node.output_size() > body.output_size() - 1)
+    return emitter.fail("Loop",
+                        "its body has {} inputs and {} outputs; with {} carried values it needs "
+                        "{} inputs, and an output for each, for the condition and for what the "
+                        "node gives",
+                        body.input_size(), body.output_size(), carried, carried + 2);
+  auto isOne = [&](Value value, dvt_type type) {
+    return !value || (emitter.type(value) == type &&
+                      elementCount(emitter.shape(value)).staticValue().value_or(1) == 1);
+  };
+  if (!isOne((*operands)[0], DVT_I64) || !isOne((*operands)[1], DVT_BOOL))
+    return emitter.fail("Loop", "the trip count must be one INT64 and the condition one BOOL");
+
+  Iteration iteration{node, body, nullptr, {}, 2, carried, 1, {}, {}};
+  iteration.arguments.push_back(typeOnly(DVT_I64, {}));
+  iteration.arguments.push_back(typeOnly(DVT_BOOL, {}));
+  iteration.arguments[1].elements = graph::Elements{Extent(1)}; // or there is no iteration
+  OperationState state(emitter.location, graph::LoopOp::getOperationName());
+  for (auto [i, value] : llvm::enumerate(*operands)) {
+    if (i >= 2 && !value)
+      return emitter.fail("Loop", "input {} is absent, which is not supported", i);
+    if (i >= 2)
+      iteration.arguments.push_back(typeOnly(emitter.type(value), emitter.shape(value)));
+    state.operands.push_back(value ? value
+                                   : graph::NoneOp::create(emitter.builder, emitter.location,
+                                                           emitter.builder.getNoneType())
+                                         .getResult());
+  }
+  // Both forms of a single element are in use; the declared one is what the body's ops expect.
+  for (int i : {0, 1})
+    if (body.input(i).type().tensor_type().shape().dim_size() == 1)
+      iteration.arguments[size_t(i)].shape = {Extent(1)};
+  state.addRegion();
+  iteration.draft = emitter.builder.create(state);
+  iteration.outside = graph::symbolsOutside(iteration.draft);
+  if (Status status = importIteration(iteration, scope); !status)
+    return status.takeError();
+  if (!isOne(iteration.yielded[0], DVT_BOOL))
+    return emitter.fail("Loop", "its body gives a condition that is not one BOOL");
+
+  std::vector<graph::ValueFacts> results;
+  auto fresh = [&](size_t result) {
+    return [this, result](size_t d) {
+      return symbols.fresh(emitter.label + "_" + std::to_string(result), d, 0);
+    };
+  };
+  for (size_t i = 0; i < carried; ++i) {
+    Value initial = (*operands)[2 + i];
+    results.push_back(typeOnly(emitter.type(initial),
+                               graph::afterIterations(emitter.shape(initial),
+                                                      iteration.arguments[2 + i].shape, fresh(i))));
+  }
+  auto known = [&](Value value) -> std::optional<int64_t> {
+    std::optional<std::vector<int64_t>> numbers = emitter.knownInts(value);
+    return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
+  };
+  auto isTrue = [&](Value value) { return !value || known(value) == 1; };
+  Value trips = (*operands)[0];
+  std::optional<int64_t> count = trips ? known(trips) : std::nullopt;
+  std::optional<Extent> length;
+  if (count && isTrue((*operands)[1]) && isTrue(iteration.yielded[0]))
+    length = Extent(std::max<int64_t>(*count, 0));
+  for (size_t i = carried; i + 1 < iteration.yielded.size(); ++i) {
+    Value element = iteration.yielded[i + 1];
+    if (typeBits(emitter.type(element)) < 8)
+      return emitter.fail("Loop", "stacks up elements of less than a byte, which is not supported");
+    if (!length)
+      length = symbols.fresh(emitter.label + "_iterations", 0, 0);
+    results.push_back(
+        typeOnly(emitter.type(element),
+                 graph::stacked(emitter.shape(element), *length, 0, iteration.outside, fresh(i))));
+  }
+  return finish(iteration.draft, results);
+}
+
+Expected<Values> GraphImport::importScan(const onnx::NodeProto &node, int version, Scope &scope) {
+  if (version < 9)
+    return emitter.fail("Scan", "its form of op set 8, with a batch dimension and lengths of "
+                                "sequences, is not supported; export the model for op set 9 or "
+                                "later");
+  const onnx::AttributeProto *attribute = findAttribute(node, "body");
+  if (!attribute || !attribute->has_g())
+    return emitter.fail("Scan", "lacks its body");
+  const onnx::GraphProto &body = attribute->g();
+  Expected<OpAttributes> attributes = readAttributes(node, scope);
+  if (!attributes)
+    return attributes.takeError();
+  auto list = [&](const char *name) {
+    auto found = attributes->plain.find(name);
+    auto *numbers = found == attributes->plain.end()
+                        ? nullptr
+                        : std::get_if<std::vector<int64_t>>(&found->second);
+    return numbers ? *numbers : std::vector<int64_t>();
+  };
+  auto number = attributes->plain.find("num_scan_inputs");
+  int64_t scanned = number == attributes->plain.end() ? 0 : std::get<int64_t>(number->second);
+  if (scanned < 1 || scanned > node.input_size() || body.input_size() != node.input_size() ||
+      node.output_size() > body.output_size() ||
+      body.output_size() < node.input_size() - int(scanned))
+    return emitter.fail("Scan",
+                        "goes through {} inputs of {}, with a body of {} inputs and {} outputs; it "
+                        "needs at least one, and a body with as many inputs as the node and an "
+                        "output for each carried value",
+                        scanned, node.input_size(), body.input_size(), body.output_size());
+  size_t carried = size_t(node.input_size()) - size_t(scanned),
+         stacked = size_t(body.output_size()) - carried;
+  Expected<Values> operands = operandsOf(node, scope);
+  if (!operands)
+    return operands;
+  // Axes and directions, filled in and counted from the front.
+  auto filled = [&](const char *name, size_t count) -> Expected<std::vector<int64_t>> {
+    std::vector<int64_t> numbers = list(name);
+    if (numbers.size() != count && !numbers.empty())
+      return emitter.fail("Scan", "'{}' has {} elements, {} are needed", name, numbers.size(),
+                          count);
+    numbers.resize(count, 0);
+    return numbers;
+  };
+  auto fromFront = [&](int64_t &axis, size_t rank) -> Status {
+    if (axis < -int64_t(rank) || axis >= int64_t(rank))
+      return emitter.fail("Scan", "a tensor of {} dimensions has no axis {}", rank, axis);
+    axis += axis < 0 ? int64_t(rank) : 0;
+    return Status::success();
+  };
+  auto axes = filled("scan_input_axes", size_t(scanned)),
+       directions = filled("scan_input_directions", size_t(scanned)),
+       stackedAxes = filled("scan_output_axes", stacked),
+       stackedDirections = filled("scan_output_directions", stacked);
+  for (auto *numbers : {&axes, &directions, &stackedAxes, &stackedDirections})
+    if (!*numbers)
+      return numbers->takeError();
+  for (auto *numbers : {&directions, &stackedDirections})
+    for (int64_t direction : **numbers)
+      if (direction != 0 && direction != 1)
+        return emitter.fail("Scan", "a direction is {}, where it must be 0 or 1", direction);
+
+  Iteration iteration{node, body, nullptr, {}, 0, carried, 0, {}, {}};
+  std::optional<Extent> length;
+  for (auto [i, value] : llvm::enumerate(*operands)) {
+    if (!value)
+      return emitter.fail("Scan", "input {} is absent", i);
+    graph::Shape shape = emitter.shape(value);
+    if (i >= carried) {
+      int64_t &axis = (*axes)[i - carried];
+      if (Status status = fromFront(axis, shape.size()); !status)
+        return status.takeError();
+      if (typeBits(emitter.type(value)) < 8)
+        return emitter.fail("Scan",
+                            "goes through elements of less than a byte, which is not supported");
+      const Extent &mine = shape[size_t(axis)];
+      if (length && length->isStatic() && mine.isStatic() && *length != mine)
+        return emitter.fail("Scan",
+                            "goes through {} elements of one input and {} of another; both must be "
+                            "as many",
+                            length->text(), mine.text());
+      if (!length || (!length->isStatic() && mine.isStatic()))
+        length = mine;
+      shape = graph::elementsAlong(shape, size_t(axis));
+    }
+    iteration.arguments.push_back(typeOnly(emitter.type(value), shape));
+  }
+  OperationState state(emitter.location, graph::ScanOp::getOperationName());
+  state.addOperands(*operands);
+  state.addRegion();
+  iteration.draft = emitter.builder.create(state);
+  iteration.outside = graph::symbolsOutside(iteration.draft);
+  if (Status status = importIteration(iteration, scope); !status)
+    return status.takeError();
+
+  std::vector<graph::ValueFacts> results;
+  auto fresh = [&](size_t result) {
+    return [this, result](size_t d) {
+      return symbols.fresh(emitter.label + "_" + std::to_string(result), d, 0);
+    };
+  };
+  for (size_t i = 0; i < carried; ++i)
+    results.push_back(typeOnly(iteration.arguments[i].type,
+                               graph::afterIterations(emitter.shape((*operands)[i]),
+                                                      iteration.arguments[i].shape, fresh(i))));
+  for (size_t i = 0; i < stacked; ++i) {
+    Value element = iteration.yielded[carried + i];
+    int64_t &axis = (*stackedAxes)[i];
+    if (Status status = fromFront(axis, emitter.rank(element) + 1); !status)
+      return status.takeError();
+    if (typeBits(emitter.type(element)) < 8)
+      return emitter.fail("Scan", "stacks up elements of less than a byte, which is not supported");
+    results.push_back(typeOnly(emitter.type(element),
+                               graph::stacked(emitter.shape(element), *length, size_t(axis),
+                                              iteration.outside, fresh(carried + i))));
+  }
+  Builder &builder = emitter.builder;
+  iteration.draft->setAttr("scan_input_axes", builder.getDenseI64ArrayAttr(*axes));
+  iteration.draft->setAttr("scan_input_directions", builder.getDenseI64ArrayAttr(*directions));
+  iteration.draft->setAttr("scan_output_axes", builder.getDenseI64ArrayAttr(*stackedAxes));
+  iteration.draft->setAttr("scan_output_directions",
+                           builder.getDenseI64ArrayAttr(*stackedDirections));
+  return finish(iteration.draft, results);
+}
+
+} // namespace dovetail::importer
