@@ -93,12 +93,8 @@ Status range(InferContext &c) {
   return Status::success();
 }
 
-dvt_type typeAttribute(const InferContext &c, std::string_view name, dvt_type fallback) {
-  return c.hasAttribute(name) ? dvt_type(c.integer(name, fallback)) : fallback;
-}
-
 Status like(InferContext &c) {
-  c.result(0, typeAttribute(c, "dtype", c.type(0)), c.shape(0));
+  c.result(0, c.elementType("dtype", c.type(0)), c.shape(0));
   return Status::success();
 }
 
@@ -126,7 +122,7 @@ Status oneHot(InferContext &c) {
 
 Status window(InferContext &c) {
   std::optional<Elements> size = c.elements(0);
-  c.result(0, typeAttribute(c, "output_datatype", DVT_F32),
+  c.result(0, c.elementType("output_datatype", DVT_F32),
            {size && size->size() == 1 && (*size)[0] ? *(*size)[0] : c.fresh(0, 0)});
   return Status::success();
 }
@@ -137,7 +133,7 @@ Status melWeights(InferContext &c) {
                     ? Extent::floorDiv(*(*length)[0], 2) + 1
                     : c.fresh(0, 0);
   Extent columns = bins && bins->size() == 1 && (*bins)[0] ? *(*bins)[0] : c.fresh(0, 1);
-  c.result(0, typeAttribute(c, "output_datatype", DVT_F32), {rows, columns});
+  c.result(0, c.elementType("output_datatype", DVT_F32), {rows, columns});
   return Status::success();
 }
 
@@ -145,14 +141,14 @@ Status randomOfShape(InferContext &c) {
   Shape shape;
   for (int64_t extent : c.list("shape").value_or(std::vector<int64_t>()))
     shape.push_back(extent);
-  c.result(0, typeAttribute(c, "dtype", DVT_F32), std::move(shape));
+  c.result(0, c.elementType("dtype", DVT_F32), std::move(shape));
   return Status::success();
 }
 
 Status multinomial(InferContext &c) {
   if (Status status = c.needRank(0, 2); !status)
     return status;
-  c.result(0, typeAttribute(c, "dtype", DVT_I32), {c.shape(0)[0], c.integer("sample_size", 1)});
+  c.result(0, c.elementType("dtype", DVT_I32), {c.shape(0)[0], c.integer("sample_size", 1)});
   return Status::success();
 }
 

@@ -183,6 +183,11 @@ int64_t InferContext::integer(std::string_view name, int64_t fallback) const {
   return value ? *value : fallback;
 }
 
+dvt_type InferContext::elementType(std::string_view name, dvt_type fallback) const {
+  int64_t number = integer(name, fallback);
+  return number >= 0 && number <= DVT_I4 ? dvt_type(number) : DVT_UNDEFINED;
+}
+
 double InferContext::real(std::string_view name, double fallback) const {
   auto found = attributes.find(name);
   const double *value = found == attributes.end() ? nullptr : std::get_if<double>(&found->second);

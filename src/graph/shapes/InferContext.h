@@ -68,6 +68,8 @@ public:
   // ---- Attributes ----
   bool hasAttribute(std::string_view name) const { return attributes.count(name) != 0; }
   int64_t integer(std::string_view name, int64_t fallback) const;
+  /// An integer that numbers an element type; DVT_UNDEFINED where it is too large or negative.
+  dvt_type elementType(std::string_view name, dvt_type fallback) const;
   double real(std::string_view name, double fallback) const;
   std::string text(std::string_view name, std::string_view fallback) const;
   std::optional<std::vector<int64_t>> list(std::string_view name) const;

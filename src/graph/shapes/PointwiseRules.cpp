@@ -283,19 +283,19 @@ Status castTo(InferContext &c, dvt_type type) {
 }
 
 Status cast(InferContext &c) {
-  dvt_type type = dvt_type(c.integer("to", DVT_UNDEFINED));
+  dvt_type type = c.elementType("to", DVT_UNDEFINED);
   if (!typeName(type))
-    return c.fail("casts to ONNX element type {}, which is not supported", int(type));
+    return c.fail("casts to ONNX element type {}, which is not supported", c.integer("to", 0));
   return castTo(c, type);
 }
 
 Status castLike(InferContext &c) { return castTo(c, c.type(1)); }
 
 Status bitCast(InferContext &c) {
-  dvt_type type = dvt_type(c.integer("to", DVT_UNDEFINED));
+  dvt_type type = c.elementType("to", DVT_UNDEFINED);
   if (!typeName(type) || typeBits(type) != typeBits(c.type(0)))
     return c.fail("reinterprets {} as ONNX element type {}, expected a type of the same width",
-                  typeName(c.type(0)), int(type));
+                  typeName(c.type(0)), c.integer("to", 0));
   c.result(0, type, c.shape(0));
   return Status::success();
 }

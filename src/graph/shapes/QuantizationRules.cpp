@@ -14,13 +14,15 @@ Status checkedType(InferContext &c, dvt_type type) {
 }
 
 Status quantize(InferContext &c) {
-  int64_t stated = c.integer("output_dtype", 0);
-  return checkedType(c, c.has(2) ? c.type(2) : stated ? dvt_type(stated) : DVT_U8);
+  bool stated = c.integer("output_dtype", 0) != 0;
+  return checkedType(c, c.has(2) ? c.type(2)
+                        : stated ? c.elementType("output_dtype", DVT_UNDEFINED)
+                                 : DVT_U8);
 }
 
 Status dequantize(InferContext &c) {
-  int64_t stated = c.integer("output_dtype", 0);
-  return checkedType(c, stated ? dvt_type(stated) : c.type(1));
+  bool stated = c.integer("output_dtype", 0) != 0;
+  return checkedType(c, stated ? c.elementType("output_dtype", DVT_UNDEFINED) : c.type(1));
 }
 
 Status dynamicQuantize(InferContext &c) {
