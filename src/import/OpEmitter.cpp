@@ -214,12 +214,17 @@ Value OpEmitter::floats(ArrayRef<double> values) {
 
 Value OpEmitter::scalar(dvt_type type, double value) {
   Type element = graph::toElementType(builder.getContext(), type);
-  uint64_t bits = uint64_t(int64_t(value));
+  uint64_t bits = 0;
   if (auto floatType = dyn_cast<FloatType>(element)) {
     APFloat number(value);
     bool losesInfo = false;
     number.convert(floatType.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
     bits = number.bitcastToAPInt().getZExtValue();
+  } else {
+    APSInt number(64, /*isUnsigned=*/false);
+    bool isExact = false;
+    APFloat(value).convertToInteger(number, APFloat::rmTowardZero, &isExact); // saturates
+    bits = number.getZExtValue();
   }
   auto owner = std::make_shared<std::string>(bytesOf(type, 1), '\0');
   std::memcpy(owner->data(), &bits, owner->size());

@@ -128,6 +128,8 @@ TEST(Refusal, OperandsAndAttributesThatAreNotDefined) {
   EXPECT_THAT(refused("g (float[2] x) => (float[2] y) { y = Add (x) }"), HasSubstr("Add"));
   EXPECT_THAT(refused("g (float[2,3] x, float[4,5] z) => (float[2,5] y) { y = MatMul (x, z) }"),
               HasSubstr("MatMul"));
+  EXPECT_THAT(refused("g (float[2] x) => (float[2] y) { y = Cast <to=4294967297> (x) }"),
+              HasSubstr("4294967297"));
   EXPECT_THAT(refused("g (float[2] x) => (int64[2] y) { y = Relu (x) }"),
               HasSubstr("output 'y' is declared as INT64 but the graph computes FLOAT"));
 }
