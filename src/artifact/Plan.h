@@ -78,8 +78,10 @@ enum class StepKind : uint8_t {
   Loop, ///< (trip count, condition, carried…, captured…) -> carried…, stacked…; either of the first
         ///< two may be absent. Body: (iteration, condition, carried…, captured…) -> condition,
         ///< carried…, elements…
-  Scan ///< (carried…, scanned…, captured…) -> carried…, stacked…; body: (carried…, elements…,
-       ///< captured…) -> carried…, elements…
+  Scan, ///< (carried…, scanned…, captured…) -> carried…, stacked…; body: (carried…, elements…,
+        ///< captured…) -> carried…, elements…
+  Refuse ///< () -> results: fails with its label, which says why the branch it stands for makes no
+         ///< sense
 };
 
 /// Along which axis a Scan goes through a tensor, or stacks one up, and whether from the end.
@@ -199,6 +201,13 @@ struct Plan {
   double planningSeconds = 0;
   uint32_t problemsTimed = 0, problemsFromCache = 0, problemsEstimated = 0;
 
+  /// Of all blocks.
+  size_t stepCount() const {
+    size_t count = 0;
+    for (const PlanBlock &block : blocks)
+      count += block.steps.size();
+    return count;
+  }
   /// Whether no symbol has to be found out at run time.
   bool isStatic() const {
     for (const PlanBlock &block : blocks)

@@ -267,6 +267,8 @@ Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
   case StepKind::Loop:
   case StepKind::Scan:
     return Status::success(); // once all blocks are known to be in order
+  case StepKind::Refuse:
+    return step.inputs.empty() ? Status::success() : bad("refuses, but has operands");
   }
   return bad("unknown kind");
 }

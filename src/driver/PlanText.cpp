@@ -84,6 +84,9 @@ std::string stepText(const PlanStep &step) {
     for (const ScanAxis &scanned : step.scanned)
       body += fmt::format(" {}{}", scanned.backwards ? "-" : "", scanned.axis);
     break;
+  case StepKind::Refuse:
+    body = "refuse";
+    break;
   }
   std::string text =
       fmt::format("  {} = {} ({})", numbersText(step.outputs), body, numbersText(step.inputs));

@@ -94,4 +94,11 @@ def Dvt_ScanOp : Dvt_Op<"scan", [SingleBlock, RecursiveMemoryEffects]> {
   let regions = (region SizedRegion<1>:$body);
 }
 
+def Dvt_RefuseOp : Dvt_Op<"refuse"> {
+  let summary = "stands for a branch that contradicts the extents at hand: to run it is an error";
+  let arguments = (ins StrAttr:$message);
+  let results = (outs Variadic<AnyType>:$results);
+  let assemblyFormat = "attr-dict `:` type($results)";
+}
+
 #endif // DOVETAIL_GRAPH_GRAPHOPS

@@ -109,8 +109,9 @@ private:
         status = visitLoop(loop);
       else if (auto scan = dyn_cast<ScanOp>(op))
         status = visitScan(scan);
-      else if (isa<NoneOp>(op))
-        facts[op.getResult(0)] = typeFacts(op.getResult(0));
+      else if (isa<NoneOp, RefuseOp>(op))
+        for (OpResult result : op.getResults())
+          facts[result] = typeFacts(result);
       else if (!op.hasTrait<OpTrait::IsTerminator>())
         status = badInput("node '{}': {} is not supported yet", nodeName(&op).str(),
                           op.getName().getStringRef().str());
@@ -200,6 +201,9 @@ private:
     for (unsigned branch : {0u, 1u})
       if (Status status = visitBody(*conditional, branch); !status)
         return status;
+    std::set<std::string> outside = symbolsOutside(conditional);
+    for (auto [from, to] : {std::pair(&yes, &no), std::pair(&no, &yes)})
+      likeOther(*from->getTerminator(), *to->getTerminator(), outside);
     for (auto [i, result] : llvm::enumerate(conditional.getResults())) {
       auto a = dyn_cast<RankedTensorType>(yes.getTerminator()->getOperand(i).getType()),
            b = dyn_cast<RankedTensorType>(no.getTerminator()->getOperand(i).getType());
@@ -215,6 +219,17 @@ private:
       setShape(result, shape, a.getElementType());
     }
     return Status::success();
+  }
+
+  /// A branch that is refused gives what the other one does; of extents that only that one knows it
+  /// says nothing.
+  void likeOther(Operation &other, Operation &yield, const std::set<std::string> &outside) {
+    for (auto [value, refused] : llvm::zip(other.getOperands(), yield.getOperands())) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      if (!type || !refused.getDefiningOp<RefuseOp>() || value.getDefiningOp<RefuseOp>())
+        continue;
+      setShape(refused, knownOutside(extentsOf(type), outside), type.getElementType());
+    }
   }
 
   /// Visits a body of control flow. What its extents must fulfil holds only where it runs, and

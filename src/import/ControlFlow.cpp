@@ -132,15 +132,26 @@ Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Sco
   state.addRegion()->emplaceBlock();
   Operation *draft = emitter.builder.create(state);
   Values yielded[2];
+  std::optional<Error> refused[2];
   for (unsigned i = 0; i < 2; ++i) {
     OpBuilder::InsertionGuard guard(emitter.builder);
     emitter.builder.setInsertionPointToEnd(&draft->getRegion(i).front());
+    emitter.shapesContradict = false;
     Expected<Values> results = importBody(branches[i]->g(), {}, scope);
-    if (!results)
+    if (results) {
+      yielded[i] = std::move(*results);
+      graph::YieldOp::create(emitter.builder, emitter.location, yielded[i]);
+      continue;
+    }
+    // A branch for other extents than those at hand may be as good as never taken.
+    if (!emitter.shapesContradict || refused[0])
       return results;
-    yielded[i] = std::move(*results);
-    graph::YieldOp::create(emitter.builder, emitter.location, yielded[i]);
+    refused[i] = results.takeError();
+    emitter.shapesContradict = false;
   }
+  for (unsigned i = 0; i < 2; ++i)
+    if (refused[i])
+      yielded[i] = refuseBranch(*draft, i, *refused[i], yielded[1 - i]);
   std::vector<graph::ValueFacts> joined;
   for (auto [index, a, b] : llvm::enumerate(yielded[0], yielded[1])) {
     if (emitter.type(a) != emitter.type(b) || emitter.rank(a) != emitter.rank(b))
@@ -156,6 +167,36 @@ Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Sco
     joined.push_back(std::move(facts));
   }
   return finish(draft, joined);
+}
+
+/// Makes a branch of what is an error to run, with results like those of the other branch.
+Values GraphImport::refuseBranch(Operation &draft, unsigned branch, const Error &error,
+                                 ArrayRef<Value> others) {
+  if (options.warn)
+    options.warn(fmt::format("node '{}' (If): its {} branch contradicts the shapes at hand, and to "
+                             "take it will be an error: {}",
+                             emitter.label, branch == 0 ? "then" : "else", error.message));
+  OpBuilder::InsertionGuard guard(emitter.builder);
+  Region &region = draft.getRegion(branch);
+  region.getBlocks().clear();
+  emitter.builder.setInsertionPointToEnd(&region.emplaceBlock());
+  std::set<std::string> outside = graph::symbolsOutside(&draft);
+  OperationState state(emitter.location, graph::RefuseOp::getOperationName());
+  state.addAttribute("message", emitter.builder.getStringAttr(error.message));
+  std::vector<graph::ValueFacts> facts;
+  for (Value other : others) {
+    facts.push_back(
+        typeOnly(emitter.type(other), graph::knownOutside(emitter.shape(other), outside)));
+    state.addTypes(graph::tensorType(draft.getContext(), facts.back().type, facts.back().shape));
+  }
+  Operation *refusal = emitter.builder.create(state);
+  Values results;
+  for (auto [result, fact] : llvm::zip(refusal->getResults(), facts)) {
+    emitter.declare(result, fact);
+    results.push_back(result);
+  }
+  graph::YieldOp::create(emitter.builder, emitter.location, results);
+  return results;
 }
 
 Status GraphImport::importIteration(Iteration &iteration, Scope &scope) {

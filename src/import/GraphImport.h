@@ -78,6 +78,8 @@ private:
   Expected<Values> importConditional(const onnx::NodeProto &node, Scope &scope);
   Expected<Values> importLoop(const onnx::NodeProto &node, Scope &scope);
   Expected<Values> importScan(const onnx::NodeProto &node, int version, Scope &scope);
+  Values refuseBranch(mlir::Operation &draft, unsigned branch, const Error &error,
+                      llvm::ArrayRef<mlir::Value> others);
   struct Iteration;
   Status importIteration(Iteration &iteration, Scope &scope);
   Expected<Values> operandsOf(const onnx::NodeProto &node, Scope &scope);

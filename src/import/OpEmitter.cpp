@@ -165,8 +165,10 @@ Expected<Values> OpEmitter::emit(std::string_view op, ArrayRef<Value> operands,
     return symbols.fresh(label + (results > 1 ? "_" + std::to_string(result) : ""), dimension,
                          least);
   };
-  if (Status status = graph::inferShapes(context); !status)
+  if (Status status = graph::inferShapes(context); !status) {
+    shapesContradict = true;
     return status.takeError();
+  }
   std::vector<graph::ValueFacts> &inferred = context.takeResults();
   for (size_t i = 0; i < inferred.size(); ++i) {
     if (!graph::toElementType(builder.getContext(), inferred[i].type))

@@ -47,6 +47,8 @@ public:
   mlir::OpBuilder builder;
   mlir::Location location; ///< of the node at hand
   std::string label;       ///< of the node at hand, for messages
+  /// Set where an op was refused because its shape rule found a contradiction.
+  bool shapesContradict = false;
 
   /// Emits the ONNX op `op`; a null operand is an absent one. Gives at least `results` results.
   Expected<Values> emit(std::string_view op, llvm::ArrayRef<mlir::Value> operands,

@@ -131,7 +131,7 @@ private:
 
   Status addBodies() {
     for (TableOp &op : table.ops) {
-      if (op.role != OpRole::Control)
+      if (op.role != OpRole::Control || op.bodies.empty())
         continue;
       Pending body = std::move(pending[op.bodies.front()]);
       size_t first = table.bodies.size(), own = op.inputs.size() - body.captured.size();
@@ -239,6 +239,10 @@ private:
         addControl(op);
         continue;
       }
+      if (auto refusal = mlir::dyn_cast<graph::RefuseOp>(op)) {
+        addRefusal(refusal);
+        continue;
+      }
       const graph::OpInfo *info = graph::infoOf(&op);
       if (!info)
         return badInput("node '{}': the op {} cannot be planned yet; only tensor ops can",
@@ -258,6 +262,20 @@ private:
     value.data = bytes.data;
     value.dataBytes = bytes.size;
     value.owner = bytes.owned ? bytes.owned : owner;
+  }
+
+  void addRefusal(graph::RefuseOp op) {
+    TableOp entry;
+    entry.name = "refuse";
+    entry.role = OpRole::Control;
+    entry.control = StepKind::Refuse;
+    entry.node = op.getMessage().str();
+    for (mlir::OpResult result : op->getResults()) {
+      uint32_t number = declare(result);
+      table.values[number].name = fmt::format("refused:{}", result.getResultNumber());
+      entry.outputs.push_back(number);
+    }
+    table.ops.push_back(std::move(entry));
   }
 
   void addControl(mlir::Operation &op) {

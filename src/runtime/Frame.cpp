@@ -357,7 +357,8 @@ Status FrameBuilder::addStep(uint32_t index) {
   case StepKind::If:
   case StepKind::Loop:
   case StepKind::Scan:
-    break; // the session runs the bodies
+  case StepKind::Refuse:
+    break; // the session does it
   default: {
     if (!known)
       break;

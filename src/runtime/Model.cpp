@@ -212,6 +212,7 @@ Status Model::prepareStep(uint32_t block, uint32_t number) {
   case StepKind::If:
   case StepKind::Loop:
   case StepKind::Scan:
+  case StepKind::Refuse:
     return Status::success();
   case StepKind::Kernel:
   case StepKind::LateBound:

@@ -217,6 +217,8 @@ Status UnboundStep::run() {
     return runLoop();
   case StepKind::Scan:
     return runScan();
+  case StepKind::Refuse:
+    return badInput("a branch was taken that makes no sense with these extents: {}", step.label);
   }
   return internalError("step '{}' cannot be run", step.label);
 }

@@ -64,6 +64,27 @@ def test_known_condition_leaves_one_branch(tmp_path):
     assert [step["nodes"].split("/")[-1] for step in json.loads(found)["steps"]] == ["Relu producing a"]
 
 
+def test_branch_that_contradicts_the_shapes(tmp_path):
+    """It is an error where it is taken, and no reason to refuse the model."""
+    then = body([node("MatMul", "x w", "a")], outputs=[value("a", [2, 3])])
+    other = body([node("MatMul", "x v", "b")], outputs=[value("b", [2, 3])])
+    made = model([node("If", "c", "r", then_branch=then, else_branch=other), node("Relu", "r", "z")],
+                 [value("x", [2, 4]), value("c", [], BOOL)], [value("z", [2, 3])],
+                 {"w": floats(4, 3), "v": floats(5, 3)})
+    path = tmp_path / "model.onnx"
+    path.write_bytes(made.SerializeToString())
+    compiled = command("compile", path, "-o", tmp_path / "model.dvt", "--select=estimate", "--no-cache")
+    assert "else branch contradicts the shapes" in compiled.stderr
+    for condition in (True, False):
+        np.savez(tmp_path / "in.npz", x=floats(2, 4), c=condition)
+        done = command("run", tmp_path / "model.dvt", f"--inputs={tmp_path / 'in.npz'}",
+                       f"--output={tmp_path / 'out.npz'}", code=0 if condition else 2)
+        if not condition:
+            assert "makes no sense" in done.stderr and "MatMul" in done.stderr
+    with np.load(tmp_path / "out.npz") as found:
+        np.testing.assert_allclose(found["z"], np.maximum(floats(2, 4) @ floats(4, 3), 0), rtol=1e-5, atol=1e-5)
+
+
 def counting(opset=17):
     nodes = [node("MatMul", "v w", "p"), node("Tanh", "p", "q"), node("Add", "q x", "next"),
              node("ReduceMean", "next", "mean", keepdims=0), node("Cast", "i", "count", to=FLOAT)]

@@ -29,6 +29,8 @@ std::string chosenLabel(const PlanStep &step) {
   case StepKind::Loop:
   case StepKind::Scan:
     return "control flow";
+  case StepKind::Refuse:
+    return "refused";
   }
   return "";
 }

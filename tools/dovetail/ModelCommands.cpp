@@ -242,14 +242,14 @@ int runCompile(const ModelOptionsCli &options) {
                           {"candidates", statistics.candidates},
                           {"failed_candidates", statistics.failures},
                           {"complete", statistics.complete},
-                          {"steps", compilation->plan.blocks.front().steps.size()}};
+                          {"steps", compilation->plan.stepCount()}};
     std::printf("%s\n", report.dump(2).c_str());
     return 0;
   }
   std::printf("%s: %zu steps; %zu problems (%zu timed, %zu from the cache, %zu by estimates), "
               "%zu candidates, %zu failed; %.1f s\n",
-              output.c_str(), compilation->plan.blocks.front().steps.size(), statistics.problems,
-              statistics.timed, statistics.fromCache, statistics.estimated, statistics.candidates,
+              output.c_str(), compilation->plan.stepCount(), statistics.problems, statistics.timed,
+              statistics.fromCache, statistics.estimated, statistics.candidates,
               statistics.failures, seconds);
   return 0;
 }

@@ -43,6 +43,18 @@ Shape stacked(const Shape &element, const Extent &length, size_t axis,
   return result;
 }
 
+Shape knownOutside(const Shape &shape, const std::set<std::string> &outside) {
+  Shape result;
+  for (const Extent &extent : shape) {
+    std::vector<std::string> symbols =
+        extent.isStatic() ? std::vector<std::string>() : extent.symbols();
+    bool known = std::all_of(symbols.begin(), symbols.end(),
+                             [&](const std::string &name) { return outside.contains(name); });
+    result.push_back(known ? extent : Extent(0));
+  }
+  return result;
+}
+
 Shape elementsAlong(const Shape &whole, size_t axis) {
   Shape element = whole;
   element.erase(element.begin() + static_cast<std::ptrdiff_t>(axis));

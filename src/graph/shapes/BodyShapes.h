@@ -28,6 +28,9 @@ Shape afterIterations(const Shape &initial, const Shape &argument, const FreshEx
 Shape stacked(const Shape &element, const Extent &length, size_t axis,
               const std::set<std::string> &outside, const FreshExtent &fresh);
 
+/// The extents with 0 for those with symbols that `outside` lacks.
+Shape knownOutside(const Shape &shape, const std::set<std::string> &outside);
+
 /// Extents of the elements of a tensor along an axis.
 Shape elementsAlong(const Shape &whole, size_t axis);
 
