@@ -125,9 +125,10 @@ private:
     if (recompute)
       grown.recomputed.insert(unitInfo.ops.begin(), unitInfo.ops.end());
     grown.pointwise += unitInfo.role == OpRole::Pointwise;
-    if (grown.pointwise > limits.maxPointwise || !isConvex(grown.ops, grown.recomputed))
-      return false;
-    if (close(grown).inputs.size() > limits.maxInputs)
+    // Limits are for growth: an op alone is a region whatever it takes.
+    if (!set.units.empty() &&
+        (grown.pointwise > limits.maxPointwise || !isConvex(grown.ops, grown.recomputed) ||
+         close(grown).inputs.size() > std::max<size_t>(limits.maxInputs, close(set).inputs.size())))
       return false;
     set = std::move(grown);
     return true;

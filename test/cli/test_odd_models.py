@@ -47,6 +47,25 @@ def fan(width: int):
                  [constant("w", np.arange(4, dtype=np.float32))])
 
 
+def many(op: str, count: int, **attributes):
+    """One op on many inputs, and what follows."""
+    names = [f"x{i}" for i in range(count)]
+    return model([node(op, names, "t", **attributes), node("Relu", "t", "y")], [value(name, [1, 3]) for name in names],
+                 [value("y", None)]), {name: floats(1, 3, seed=i) for i, name in enumerate(names)}
+
+
+def dense(layers: int):
+    """Every convolution reads all results before it, side by side."""
+    nodes, weights, before = [], [], ["x"]
+    for i in range(layers):
+        weights.append(constant(f"w{i}", 0.1 * floats(4, 4 * (i + 1), 3, 3, seed=i)))
+        nodes += [node("Concat", list(before), f"c{i}", axis=1), node("Conv", f"c{i} w{i}", f"v{i}", pads=[1] * 4),
+                  node("Relu", f"v{i}", f"r{i}")]
+        before.append(f"r{i}")
+    nodes.append(node("Concat", before, "y", axis=1))
+    return model(nodes, [value("x", [1, 4, 6, 6])], [value("y", None)], weights), {"x": floats(1, 4, 6, 6)}
+
+
 def initializer_inputs(ir: int = 3):
     """As it had to be before version 4 of the format: every initializer is an input, too."""
     return model([node("Gemm", "x w b", "y")], [value("x", [2, 4]), value("w", [4, 3]), value("b", [3])],
@@ -63,6 +82,11 @@ def typed_constants():
 
 X = {"x": floats(2, 3)}
 CASES = {
+    "concat of 13": many("Concat", 13, axis=1),
+    "concat of 150": many("Concat", 150, axis=0),
+    "sum of 40": many("Sum", 40),
+    "max of 14": many("Max", 14),
+    "densely connected": dense(14),
     "identity alone": (model([node("Identity", "x", "y")], [value("x", [2, 3])], [value("y", [2, 3])]), X),
     "two identities": (model([node("Identity", "x", "t"), node("Identity", "t", "y")], [value("x", [2, 3])],
                              [value("y", [2, 3])]), X),

@@ -56,6 +56,21 @@ TEST(Regions, areConvex) {
     }
 }
 
+TEST(Regions, opsOfManyInputsStandAloneAndGrow) {
+  TableSketch sketch;
+  std::vector<uint32_t> parts;
+  for (int i = 0; i < 40; ++i)
+    parts.push_back(sketch.value({1, 2, 4, 4}));
+  sketch.table.inputs = parts;
+  uint32_t whole = sketch.op("concat", OpRole::Movement, parts, {1, 80, 4, 4});
+  uint32_t out = sketch.op("relu", OpRole::Pointwise, {whole}, {1, 80, 4, 4});
+  sketch.table.outputs = {out};
+  auto regions = regionOps(sketch);
+  EXPECT_TRUE(contains(regions, {0}));
+  EXPECT_TRUE(contains(regions, {1}));
+  EXPECT_TRUE(contains(regions, {0, 1}));
+}
+
 TEST(Regions, cheapProducersAreComputedAgain) {
   TableSketch sketch;
   uint32_t x = sketch.value({4, 4}), w = sketch.value({4, 4}, true), v = sketch.value({4, 4}, true);
