@@ -88,7 +88,10 @@ struct Layer {
 
 class Frontier {
 public:
-  explicit Frontier(const CoverProblem &problem) : problem(problem) {}
+  /// `mostRests`: relaxed states whose rest is computed; where there are more, bounds are not
+  /// known.
+  Frontier(const CoverProblem &problem, size_t mostRests)
+      : problem(problem), mostRests(mostRests) {}
 
   /// False where the values have no order.
   bool prepare() {
@@ -141,11 +144,14 @@ public:
       Layer layer = std::move(layers[position]);
       layers[position] = {};
       dropBeaten(layer.states);
-      if (layer.states.size() > maxStates) {
+      // Without bounds that many states cost time and prove nothing.
+      constexpr size_t kUnboundedStates = 1024;
+      if (size_t most = boundsAreKnown() ? maxStates : std::min(maxStates, kUnboundedStates);
+          layer.states.size() > most) {
         truncated = true;
         std::stable_sort(layer.states.begin(), layer.states.end(),
                          [](const State &a, const State &b) { return a.total < b.total; });
-        layer.states.resize(maxStates);
+        layer.states.resize(most);
       }
       for (const State &state : layer.states)
         visit(position, state);
@@ -153,6 +159,8 @@ public:
     isBounding = false;
     return end == kNone ? std::nullopt : std::optional(trace());
   }
+
+  bool boundsAreKnown() const { return restCount < mostRests; }
 
   /// What any cover costs at least.
   Cost bound() {
@@ -368,10 +376,13 @@ private:
     enter(std::move(key), next);
     Cost result;
     while (!stack.empty()) {
+      if (restCount >= mostRests)
+        return {};
       Frame &frame = stack.back();
       if (frame.done == frame.children.size()) {
         result = frame.best;
         rests[frame.position].emplace(std::move(frame.key), result);
+        ++restCount;
         stack.pop_back();
         continue;
       }
@@ -687,6 +698,7 @@ private:
   /// is.
   std::vector<uint32_t> vagueFrom, goneFrom;
   bool isRelaxed = false, isBounding = false;
+  size_t mostRests, restCount = 0;
   std::vector<std::unordered_map<Key, Cost, KeyHash>> rests; ///< by position
   std::map<std::pair<uint32_t, uint32_t>, double> dearest;
   std::vector<Layer> layers;
@@ -699,7 +711,8 @@ private:
 
 std::optional<CoverSolution> solveCoverByFrontier(const CoverProblem &problem,
                                                   const CoverLimits &limits) {
-  Frontier frontier(problem);
+  constexpr size_t kRestsByState = 2000; // relaxed states all along, at most
+  Frontier frontier(problem, limits.relaxedStates * kRestsByState);
   if (!frontier.prepare())
     return std::nullopt;
   auto finish = [&](std::optional<CoverSolution> solution) {
@@ -716,7 +729,7 @@ std::optional<CoverSolution> solveCoverByFrontier(const CoverProblem &problem,
     auto solution = finish(frontier.solve(maxStates, cutoff, truncated));
     if (solution)
       best = std::move(solution);
-    if (!best || maxStates == limits.maxStates)
+    if (!best || maxStates == limits.maxStates || !frontier.boundsAreKnown())
       break;
     // From here on only what is better by more than the gap is of interest.
     cutoff = {static_cast<int64_t>(best->against), best->cost * (1 - limits.relativeGap)};

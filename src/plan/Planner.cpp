@@ -748,7 +748,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
         return learned.takeError();
       if (*learned)
         continue;
-      if (!solution.exact && !thorough) {
+      if (!solution.exact && solution.bound > 0 && !thorough) {
         thorough = true;
         continue;
       }
