@@ -3,14 +3,12 @@
 stacked up, extents that change or depend on data, and bodies inside bodies."""
 import json
 import pathlib
-import signal
-import subprocess
 
 import numpy as np
 import pytest
 from onnx import TensorProto
 
-from bodies import BOOL, BUILD, FLOAT, INT64, body, check, command, compute, floats, loop_body, model, node, value
+from bodies import BOOL, FLOAT, INT64, body, check, command, compute, floats, loop_body, model, node, value
 
 OPSETS = [11, 13, 16, 21]
 
@@ -247,19 +245,6 @@ def test_measured_choice_inside_bodies(tmp_path):
     timed = [step for step in again["steps"] if step["block"] == 1 and step.get("micros", -1) >= 0]
     assert timed, again["steps"]
     command("run", path, *options, f"--inputs={tmp_path / 'in.npz'}")
-
-
-def test_endless_loop_is_interrupted(tmp_path):
-    inner = loop_body([node("Relu", "v", "next")], [value("v", [4])], [value("next", [4])])
-    path = tmp_path / "model.onnx"
-    path.write_bytes(model([node("Loop", "- - x", "z", body=inner)], [value("x", [4])], [value("z", [4])])
-                     .SerializeToString())
-    with subprocess.Popen([BUILD / "bin/dovetail", "run", path, "--select=estimate", "--no-cache"],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        with pytest.raises(subprocess.TimeoutExpired):
-            running.wait(5)  # it does not end by itself
-        running.send_signal(signal.SIGINT)
-        assert running.wait(60) != 0
 
 
 @pytest.mark.parametrize("carried, says", [([2, 2], "number of dimensions"), ([3], None)])
