@@ -250,7 +250,7 @@ Expected<Contender *> Championship::compare(std::vector<Contender *> among) {
   return among.front();
 }
 
-/// Tells the planner what the steps of a contender take at their places.
+/// Tells the planner what the steps of a contender take at their places, and ends its session.
 Status Championship::observe(Contender &contender) {
   auto key = keyOf("steps", contender.text);
   std::vector<double> steps;
@@ -269,6 +269,8 @@ Status Championship::observe(Contender &contender) {
     cache.store(key, evaluation);
   }
   planner.observe(contender.plan, steps);
+  contender.session.reset(); // every race starts anew; meanwhile its weights take no memory
+  contender.memory.clear();
   return Status::success();
 }
 

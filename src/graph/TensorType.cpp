@@ -194,32 +194,14 @@ void setRequirements(Operation *holder, const std::vector<Requirement> &requirem
     holder->setAttr(requirementsName(region), builder.getArrayAttr(entries));
 }
 
-std::vector<std::string> symbolsOf(ModuleOp module) {
-  std::set<std::string> symbols;
-  DenseSet<Type> seen;
-  auto add = [&](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || tensor.hasStaticShape() || !seen.insert(type).second)
-      return;
-    for (const Extent &extent : extentsOf(tensor))
-      for (std::string &symbol : extent.symbols())
-        symbols.insert(std::move(symbol));
-  };
-  module.walk([&](Operation *op) {
-    for (Type type : op->getResultTypes())
-      add(type);
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (Type type : block.getArgumentTypes())
-          add(type);
-  });
-  return {symbols.begin(), symbols.end()};
-}
+namespace {
 
-std::set<std::string> symbolsOutside(Operation *op) {
+/// Collects the symbols of types, each type once.
+struct SymbolCollector {
   std::set<std::string> symbols;
   DenseSet<Type> seen;
-  auto add = [&](TypeRange types) {
+
+  void add(TypeRange types) {
     for (Type type : types) {
       auto tensor = dyn_cast<RankedTensorType>(type);
       if (!tensor || tensor.hasStaticShape() || !seen.insert(type).second)
@@ -228,13 +210,30 @@ std::set<std::string> symbolsOutside(Operation *op) {
         for (std::string &symbol : extent.symbols())
           symbols.insert(std::move(symbol));
     }
-  };
-  for (; op && op->getBlock(); op = op->getParentOp()) {
-    add(op->getBlock()->getArgumentTypes());
-    for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
-      add(before->getResultTypes());
   }
-  return symbols;
+};
+
+} // namespace
+
+std::vector<std::string> symbolsOf(ModuleOp module) {
+  SymbolCollector collector;
+  module.walk([&](Operation *op) {
+    collector.add(op->getResultTypes());
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        collector.add(block.getArgumentTypes());
+  });
+  return {collector.symbols.begin(), collector.symbols.end()};
+}
+
+std::set<std::string> symbolsOutside(Operation *op) {
+  SymbolCollector collector;
+  for (; op && op->getBlock(); op = op->getParentOp()) {
+    collector.add(op->getBlock()->getArgumentTypes());
+    for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode())
+      collector.add(before->getResultTypes());
+  }
+  return std::move(collector.symbols);
 }
 
 } // namespace dovetail::graph

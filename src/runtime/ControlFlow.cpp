@@ -103,6 +103,48 @@ Status UnboundStep::bindCaptured(Session &body, uint32_t captured) {
   return Status::success();
 }
 
+/// Binds what is carried from one iteration to the next: `count` outputs of the body from
+/// `firstOutput` on feed inputs from `firstInput` on, which begin with the operands at those
+/// places.
+Status UnboundStep::bindCarried(Session &body, uint32_t count, uint32_t firstInput,
+                                uint32_t firstOutput) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (body.inputs[firstInput + i].fedFrom < 0)
+      if (Status status = body.feedBack(firstOutput + i, firstInput + i); !status)
+        return status;
+    if (Status status = bindBody(body, firstInput + i, firstInput + i); !status)
+      return status;
+  }
+  return Status::success();
+}
+
+/// The first results are what was carried last, or what was given where the body never `ran`.
+Status UnboundStep::takeCarried(Session &body, uint32_t count, uint32_t firstInput,
+                                uint32_t firstOutput, bool ran) {
+  for (uint32_t i = 0; i < count; ++i) {
+    dvt_tensor last;
+    if (ran)
+      last = body.output(firstOutput + i);
+    else if (Status status = readDense(firstInput + i, last); !status)
+      return status;
+    if (Status status = takeTensor(i, last); !status)
+      return status;
+  }
+  return Status::success();
+}
+
+/// What is stacked up has the same extents in every iteration.
+Status UnboundStep::checkElement(uint32_t position, int64_t iteration,
+                                 std::span<const int64_t> shape,
+                                 std::span<const int64_t> others) const {
+  if (std::ranges::equal(shape, others))
+    return Status::success();
+  return badInput("step '{}': iteration {} gives {} for '{}' and others gave {}; all must be alike "
+                  "to be stacked",
+                  step.label, iteration, listText(shape), value(step.outputs[position]).name,
+                  listText(others));
+}
+
 Status UnboundStep::runBody(Session &body) {
   if (session.isCancelled())
     return session.stopCancelled();
@@ -223,13 +265,8 @@ Status UnboundStep::runLoop() {
     return status;
   if (Status status = body.bindInput(1, &goesOn, one(1)); !status)
     return status;
-  for (uint32_t i = 0; i < border->carried; ++i) {
-    if (body.inputs[2 + i].fedFrom < 0)
-      if (Status status = body.feedBack(1 + i, 2 + i); !status)
-        return status;
-    if (Status status = bindBody(body, 2 + i, 2 + i); !status)
-      return status;
-  }
+  if (Status status = bindCarried(body, border->carried, 2, 1); !status)
+    return status;
   if (Status status = bindCaptured(body, border->captured); !status)
     return status;
 
@@ -247,26 +284,18 @@ Status UnboundStep::runLoop() {
       auto shape = extentsOf(element);
       if (iteration == 0)
         stacks[i].element.assign(shape.begin(), shape.end());
-      else if (!std::ranges::equal(shape, stacks[i].element))
-        return badInput("step '{}': iteration {} gives {} for '{}' and others gave {}; all must be "
-                        "alike to be stacked",
-                        step.label, iteration, listText(shape),
-                        value(step.outputs[border->carried + i]).name, listText(stacks[i].element));
+      else if (Status status =
+                   checkElement(border->carried + i, iteration, shape, stacks[i].element);
+               !status)
+        return status;
       if (!stacks[i].append(element.data, bytesOf(element.type, countOf(shape)), model.allocator()))
         return unavailable("step '{}': no memory for the results of {} iterations", step.label,
                            iteration + 1);
     }
   }
 
-  for (uint32_t i = 0; i < border->carried; ++i) {
-    dvt_tensor last;
-    if (iteration > 0)
-      last = body.output(1 + i);
-    else if (Status status = readDense(2 + i, last); !status)
-      return status;
-    if (Status status = takeTensor(i, last); !status)
-      return status;
-  }
+  if (Status status = takeCarried(body, border->carried, 2, 1, iteration > 0); !status)
+    return status;
   for (uint32_t i = 0; i < border->stacked; ++i) {
     uint32_t position = border->carried + i, number = step.outputs[position];
     std::vector<int64_t> shape{iteration};
@@ -292,13 +321,8 @@ Status UnboundStep::runScan() {
     return border.takeError();
   Session &body = session.body(step.bodies[0]);
   uint32_t carried = border->carried;
-  for (uint32_t i = 0; i < carried; ++i) {
-    if (body.inputs[i].fedFrom < 0)
-      if (Status status = body.feedBack(i, i); !status)
-        return status;
-    if (Status status = bindBody(body, i, i); !status)
-      return status;
-  }
+  if (Status status = bindCarried(body, carried, 0, 0); !status)
+    return status;
   std::vector<dvt_tensor> sources(border->scanned);
   std::vector<Row> rows;
   for (uint32_t i = 0; i < border->scanned; ++i) {
@@ -344,11 +368,8 @@ Status UnboundStep::runScan() {
       if (iteration == 0)
         if (Status status = place(i, {shape.begin(), shape.end()}); !status)
           return status;
-      if (!std::ranges::equal(shape, stacked[i].extents))
-        return badInput("step '{}': iteration {} gives {} for '{}' and others gave {}; all must be "
-                        "alike to be stacked",
-                        step.label, iteration, listText(shape),
-                        value(step.outputs[carried + i]).name, listText(stacked[i].extents));
+      if (Status status = checkElement(carried + i, iteration, shape, stacked[i].extents); !status)
+        return status;
       copyStrided(element.type, shape, element.data, {},
                   targets[i] +
                       stacked[i].offset(step.scanned[border->scanned + i], iteration, element.type),
@@ -364,16 +385,7 @@ Status UnboundStep::runScan() {
     if (Status status = place(i, shape); !status)
       return status;
   }
-  for (uint32_t i = 0; i < carried; ++i) {
-    dvt_tensor last;
-    if (length > 0)
-      last = body.output(i);
-    else if (Status status = readDense(i, last); !status)
-      return status;
-    if (Status status = takeTensor(i, last); !status)
-      return status;
-  }
-  return Status::success();
+  return takeCarried(body, carried, 0, 0, length > 0);
 }
 
 } // namespace dovetail

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ private:
   Status readDense(uint32_t position, dvt_tensor &tensor);
   Status bindBody(Session &body, uint32_t input, uint32_t position);
   Status bindCaptured(Session &body, uint32_t captured);
+  Status bindCarried(Session &body, uint32_t count, uint32_t firstInput, uint32_t firstOutput);
+  Status takeCarried(Session &body, uint32_t count, uint32_t firstInput, uint32_t firstOutput,
+                     bool ran);
+  Status checkElement(uint32_t position, int64_t iteration, std::span<const int64_t> shape,
+                      std::span<const int64_t> others) const;
   Status bindResult(Session &body, uint32_t position);
   Status takeTensor(uint32_t position, const dvt_tensor &from);
   Expected<void *> placeResult(uint32_t position, const std::vector<int64_t> &extents);
