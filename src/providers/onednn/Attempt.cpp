@@ -359,6 +359,11 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
       continue;
     Maker maker(library, problem, *match, hasAvx512, [&](Attempt &&attempt) {
       do {
+        // Some generations answer a request for Winograd with what they have for a direct one.
+        if (attempt.family == "winograd" &&
+            implementation(library, attempt.stages.back().description).find("wino") ==
+                std::string::npos)
+          continue;
         if (!wanted.empty() && Settler::algorithmOf(library, attempt) + suffix != wanted)
           continue;
         std::optional<Resolved> resolved = Settler(library, problem).run(attempt);
