@@ -95,5 +95,17 @@ if(ONEDNN3_INCLUDE_DIR AND NOT EXISTS "${ONEDNN3_INCLUDE_DIR}")
 endif()
 find_path(ONEDNN3_INCLUDE_DIR oneapi/dnnl/dnnl.h
           PATHS "${DOVETAIL_DEPS_DIR}/deps/onednn3/include" NO_DEFAULT_PATH)
+# The generation before, which Debian carries: found by its version, as both have the same file names.
+if(ONEDNN2_INCLUDE_DIR AND NOT EXISTS "${ONEDNN2_INCLUDE_DIR}")
+  unset(ONEDNN2_INCLUDE_DIR CACHE)
+endif()
+find_path(ONEDNN2_INCLUDE_DIR oneapi/dnnl/dnnl.h)
+if(ONEDNN2_INCLUDE_DIR)
+  file(STRINGS "${ONEDNN2_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h" onednn2_version
+       REGEX "define DNNL_VERSION_MAJOR 2")
+  if(NOT onednn2_version)
+    set(ONEDNN2_INCLUDE_DIR "ONEDNN2_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of oneDNN 2" FORCE)
+  endif()
+endif()
 set(DOVETAIL_VENDOR_DIRS "${DOVETAIL_DEPS_DIR}/deps/onednn3/lib:${DOVETAIL_DEPS_DIR}/deps/mkl/lib"
     CACHE STRING "Colon-separated folders in which the driver looks for vendor libraries first")

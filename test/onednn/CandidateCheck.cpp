@@ -100,7 +100,8 @@ public:
     Proposal proposal = provider.propose(target, problem);
     for (const Candidate &candidate : proposal.candidates) {
       SCOPED_TRACE(candidate.label() + " of " + problem.text());
-      checked.push_back({candidate.algorithm, candidate.inputLayouts, candidate.outputLayouts, 0});
+      checked.push_back({candidate.algorithm, candidate.inputLayouts, candidate.outputLayouts,
+                         candidate.numerics, 0});
       check(candidate, checked.back());
     }
     return checked;

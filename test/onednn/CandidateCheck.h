@@ -16,6 +16,7 @@ namespace dovetail::test {
 struct CheckedCandidate {
   std::string algorithm;
   std::vector<std::string> inputLayouts, outputLayouts;
+  std::string numerics;
   double worst = 0; ///< largest error over the largest true magnitude
 };
 

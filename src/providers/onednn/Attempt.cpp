@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "providers/TeamSizes.h"
 
@@ -197,13 +198,13 @@ public:
     return (isImageToColumn(attempt, name) ? "gemm" : attempt.family) + ":" + name;
   }
 
-private:
   /// A convolution that unfolds the image and multiplies matrices is of a family of its own.
   static bool isImageToColumn(const Attempt &attempt, const std::string &name) {
     return attempt.family == "direct" && name.find("gemm") != std::string::npos &&
            name.find("brgemm") == std::string::npos;
   }
 
+private:
   static bool isPlainLoops(const std::string &name) {
     return name.rfind("ref", 0) == 0 || name.find(":ref") != std::string::npos;
   }
@@ -340,6 +341,31 @@ bool make(Maker &maker) {
   return makePointwise(maker);
 }
 
+/// Whether some element-wise function comes more than once. Generated code of 2.6 then takes the
+/// parameters of one of them for all.
+bool appliesTwice(const std::vector<PostOp> &postOps) {
+  std::set<dnnl_alg_kind_t> seen;
+  return std::any_of(postOps.begin(), postOps.end(), [&](const PostOp &step) {
+    return step.kind == PostOp::Kind::Eltwise && !seen.insert(step.algorithm).second;
+  });
+}
+
+/// Implementations that are not what they are asked for, or known to give wrong results.
+bool isMisleading(const Library &library, const Attempt &attempt, const Match &match) {
+  const std::string name = implementation(library, attempt.stages.back().description);
+  // Some generations answer a request for Winograd with what they have for a direct one.
+  if (attempt.family == "winograd")
+    return name.find("wino") == std::string::npos;
+  if (kGeneration == 2 && appliesTwice(match.postOps))
+    return true;
+  // Convolution by image to column in 2.6 reads an operand as large as the result at wrong places
+  // in channels-last layouts.
+  return kGeneration == 2 && Settler::isImageToColumn(attempt, name) &&
+         std::any_of(match.postOps.begin(), match.postOps.end(), [](const PostOp &step) {
+           return step.kind == PostOp::Kind::Binary && step.operand.wideDims() > 1;
+         });
+}
+
 } // namespace
 
 bool visitImplementations(const Library &library, const ProblemReader &problem,
@@ -359,10 +385,7 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
       continue;
     Maker maker(library, problem, *match, hasAvx512, [&](Attempt &&attempt) {
       do {
-        // Some generations answer a request for Winograd with what they have for a direct one.
-        if (attempt.family == "winograd" &&
-            implementation(library, attempt.stages.back().description).find("wino") ==
-                std::string::npos)
+        if (isMisleading(library, attempt, *match))
           continue;
         if (!wanted.empty() && Settler::algorithmOf(library, attempt) + suffix != wanted)
           continue;

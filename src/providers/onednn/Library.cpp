@@ -10,11 +10,45 @@
 #include <filesystem>
 #include <string_view>
 
+#include "providers/onednn/Numbers.h"
+#if DOVETAIL_ONEDNN_GENERATION == 2
+#include "providers/onednn/generation2/Translation.h"
+#endif
+
 namespace dovetail::onednn {
+
+#define DOVETAIL_ONEDNN_NUMBER(name) dnnl_##name,
+const Numbers kNumbers = {{DOVETAIL_ONEDNN_ALGORITHMS(DOVETAIL_ONEDNN_NUMBER)},
+                          {DOVETAIL_ONEDNN_QUERIES(DOVETAIL_ONEDNN_NUMBER)},
+                          {DOVETAIL_ONEDNN_DESC_QUERIES(DOVETAIL_ONEDNN_NUMBER)},
+                          DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE};
+#undef DOVETAIL_ONEDNN_NUMBER
+
 namespace {
 
-constexpr int kMajor = DNNL_VERSION_MAJOR;
-constexpr int kLeastMinor = 2;
+static_assert(DNNL_VERSION_MAJOR == 3, "the adapter is written against the headers of oneDNN 3.x");
+constexpr int kMajor = kGeneration;
+constexpr int kLeastMinor = kGeneration == 2 ? 6 : 2;
+
+#if DOVETAIL_ONEDNN_GENERATION == 2
+template <typename Function> struct Unimplemented;
+template <typename... Arguments> struct Unimplemented<dnnl_status_t (*)(Arguments...)> {
+  static dnnl_status_t call(Arguments...) { return dnnl_unimplemented; }
+};
+template <typename Result, typename... Arguments> struct Unimplemented<Result (*)(Arguments...)> {
+  static constexpr Result (*call)(Arguments...) = nullptr;
+};
+
+/// What 2.x has no counterpart of is not implemented there.
+template <typename Function> Function lookup(void *opened, const char *name) {
+  auto found = reinterpret_cast<Function>(generation2::find(opened, name));
+  return found ? found : Unimplemented<Function>::call;
+}
+#else
+template <typename Function> Function lookup(void *opened, const char *name) {
+  return reinterpret_cast<Function>(dlsym(opened, ("dnnl_" + std::string(name)).c_str()));
+}
+#endif
 
 } // namespace
 
@@ -31,7 +65,7 @@ std::string Library::load(const std::string &name) {
   };
   std::string absent;
 #define DOVETAIL_ONEDNN_LOOKUP(function)                                                           \
-  this->function = reinterpret_cast<decltype(&dnnl_##function)>(dlsym(opened, "dnnl_" #function)); \
+  this->function = lookup<decltype(&dnnl_##function)>(opened, #function);                          \
   if (!this->function && absent.empty())                                                           \
     absent = "dnnl_" #function;
   DOVETAIL_ONEDNN_FUNCTIONS(DOVETAIL_ONEDNN_LOOKUP)
@@ -80,8 +114,10 @@ Library::Library(const char *path) {
   if (attempt(soname))
     return;
   missing = "oneDNN " + std::to_string(kMajor) + "." + std::to_string(kLeastMinor) +
-            " or later was not found; `pip download --no-deps onednn-cpu-gomp` has " + soname +
-            ", put its folder into the library path (tried: " + tried + ")";
+            " or later was not found; " +
+            (kGeneration == 2 ? "Debian's package libdnnl2 has "
+                              : "`pip download --no-deps onednn-cpu-gomp` has ") +
+            soname + ", put its folder into the library path (tried: " + tried + ")";
 }
 
 Library::~Library() {

@@ -2,8 +2,8 @@
 //
 // The oneDNN library as found at run time: its file, its version and the functions used from it.
 // Found by dlopen in the host's folders first and then where the system looks; nothing is linked.
-// Compiled against the headers of one generation (3.x); a second plug-in compiled against another
-// generation would share the rest of this folder.
+// Written against the headers of 3.x. A second plug-in of the same sources speaks to a library of
+// 2.x, whose functions generation2/ gives the interface of 3.x.
 #pragma once
 
 #include <string>
@@ -11,7 +11,15 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
 
+#ifndef DOVETAIL_ONEDNN_GENERATION
+#define DOVETAIL_ONEDNN_GENERATION 3
+#endif
+
 namespace dovetail::onednn {
+
+/// The major version that this plug-in loads, and the name it goes by.
+constexpr int kGeneration = DOVETAIL_ONEDNN_GENERATION;
+constexpr const char *kProviderName = kGeneration == 2 ? "onednn2" : "onednn";
 
 // clang-format off
 #define DOVETAIL_ONEDNN_FUNCTIONS(F) \

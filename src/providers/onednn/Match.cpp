@@ -221,10 +221,22 @@ private:
     return true;
   }
 
+  /// A scale and a shift that follow one another are one linear function.
+  void append(const EltwiseStep &step) {
+    PostOp *before = match.postOps.empty() ? nullptr : &match.postOps.back();
+    if (before && before->kind == PostOp::Kind::Eltwise &&
+        before->algorithm == dnnl_eltwise_linear && step.algorithm == dnnl_eltwise_linear) {
+      before->beta = step.alpha * before->beta + step.beta;
+      before->alpha *= step.alpha;
+      return;
+    }
+    match.postOps.push_back({PostOp::Kind::Eltwise, step.algorithm, step.alpha, step.beta, {}});
+  }
+
   bool takeEltwise(const OpReader &op) {
     std::vector<EltwiseStep> steps = eltwiseSteps(problem, op, current);
     for (const EltwiseStep &step : steps)
-      match.postOps.push_back({PostOp::Kind::Eltwise, step.algorithm, step.alpha, step.beta, {}});
+      append(step);
     return !steps.empty();
   }
 

@@ -21,7 +21,7 @@ struct dvt_provider {
     version = library->isLoaded() ? "2+oneDNN-" + library->versionText : "2";
     libraryInfo = {sizeof libraryInfo, "oneDNN", library->versionText.c_str(),
                    library->file.c_str(), library->missing.c_str()};
-    info = {sizeof info, "onednn", version.c_str(), &libraryInfo, 1, 0};
+    info = {sizeof info, kProviderName, version.c_str(), &libraryInfo, 1, 0};
   }
   std::shared_ptr<const Library> library; ///< kernels hold it, too
   /// Those that kernels use, by programKey.
@@ -37,9 +37,11 @@ struct dvt_kernel {
 
 namespace {
 
+const std::string kPrefix = std::string(kProviderName) + ": ";
+
 dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
   *provider = new (std::nothrow) dvt_provider(host);
-  return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, "onednn: out of memory");
+  return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, kPrefix + "out of memory");
 }
 
 void destroy(dvt_provider *provider) { delete provider; }
@@ -52,12 +54,11 @@ dvt_code checkCall(const dvt_provider *provider, const dvt_target *target,
   if (!provider->library->isLoaded())
     return fail(error, DVT_UNAVAILABLE, provider->library->missing);
   if (!target || target->struct_size < sizeof(dvt_target))
-    return fail(error, DVT_BAD_INPUT, "onednn: target is missing or too short");
+    return fail(error, DVT_BAD_INPUT, kPrefix + "target is missing or too short");
   if (std::optional<std::string> wrong = ProblemReader::check(problem))
-    return fail(error, DVT_BAD_INPUT, "onednn: " + *wrong);
+    return fail(error, DVT_BAD_INPUT, kPrefix + *wrong);
   if (target->device && std::string_view(target->device) != "cpu")
-    return fail(error, DVT_UNSUPPORTED,
-                std::string("onednn serves the CPU, not ") + target->device);
+    return fail(error, DVT_UNSUPPORTED, kPrefix + "serves the CPU, not " + target->device);
   return DVT_OK;
 }
 
@@ -66,6 +67,8 @@ double efficiencyOf(std::string_view algorithm) {
   auto has = [&](std::string_view part) { return algorithm.find(part) != std::string_view::npos; };
   if (has("ref"))
     return 0.005;
+  if (has("wino_4x3")) // fewer operations than are counted
+    return 1.2;
   if (has("sse41"))
     return 0.2;
   if (algorithm.starts_with("gemm:"))
@@ -128,7 +131,7 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
       reason);
   if (found.empty())
     return fail(error, DVT_UNSUPPORTED,
-                "onednn: " + (reason.empty() ? "no layout can be stated" : reason));
+                kPrefix + (reason.empty() ? "no layout can be stated" : reason));
   const providers::RoughWork work = providers::roughWork(reader);
   unsigned position = 0; // the library's own order of preference
   for (const Resolved &resolved : found) {
@@ -210,7 +213,7 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
     return code;
   if (!candidate || !candidate->algorithm || !args)
-    return fail(error, DVT_BAD_INPUT, "onednn: prepare without a candidate or arguments");
+    return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a candidate or arguments");
   ProblemReader reader(*problem);
   std::string reason;
   const std::string key = programKey(*target, *problem, *candidate, args->threads);
@@ -222,11 +225,10 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     program = findProgram(*provider, *target, reader, *candidate, args->threads, isThere, reason);
     if (!isThere)
       return fail(error, DVT_UNSUPPORTED,
-                  std::string("onednn: no implementation is called ") + candidate->algorithm +
+                  kPrefix + std::string("no implementation is called ") + candidate->algorithm +
                       " with these layouts" + (reason.empty() ? "" : ": " + reason));
     if (!program)
-      return fail(error, DVT_FAILED,
-                  std::string("onednn: ") + candidate->algorithm + ": " + reason);
+      return fail(error, DVT_FAILED, kPrefix + candidate->algorithm + ": " + reason);
     if (provider->programs.size() >= kMostPrograms)
       std::erase_if(provider->programs, [](const auto &entry) { return entry.second.expired(); });
     if (problem->text && *problem->text) // without its identity no two are known to be equal
@@ -234,7 +236,7 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   }
   std::unique_ptr<Kernel> made = Kernel::make(std::move(program), reader, *args, reason);
   if (!made)
-    return fail(error, DVT_FAILED, std::string("onednn: ") + candidate->algorithm + ": " + reason);
+    return fail(error, DVT_FAILED, kPrefix + candidate->algorithm + ": " + reason);
   *kernel = new dvt_kernel{std::move(made)};
   return DVT_OK;
 }
@@ -244,14 +246,14 @@ uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->works
 dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
   std::string reason;
   dvt_code code = kernel->kernel->run(*args, reason);
-  return code == DVT_OK ? code : fail(error, code, "onednn: " + reason);
+  return code == DVT_OK ? code : fail(error, code, kPrefix + reason);
 }
 
 void destroyKernel(dvt_kernel *kernel) { delete kernel; }
 
 const dvt_provider_api kApi = {sizeof(dvt_provider_api),
                                DVT_PROVIDER_ABI_VERSION,
-                               "onednn",
+                               kProviderName,
                                create,
                                destroy,
                                info,
