@@ -27,12 +27,6 @@ sys.path.insert(0, str(ROOT / "test/models"))
 import check  # noqa: E402
 
 CONTENDERS = ["dovetail", "dovetail library-first", "dovetail native-first", "onnxruntime", "openvino"]
-# Input extents for models that leave them open.
-SHAPES = {
-    "mtcnn_pnet": {"input_1": (1, 96, 128, 3)}, "mtcnn_rnet": {"input_2": (8, 24, 24, 3)},
-    "mtcnn_onet": {"input_3": (8, 48, 48, 3)}, "ppocr_cls": {"x": (1, 3, 48, 192)},
-    "ppocrv4_rec": {"x": (1, 3, 48, 320)}, "ppocrv4_det": {"x": (1, 3, 320, 320)},
-}
 
 
 class Child:
@@ -129,7 +123,7 @@ def race(options, children: list[Child], order: random.Random) -> dict[str, list
 
 def bench(options, name: str) -> list[dict]:
     model = find_model(name)
-    given = check.make_inputs(model, SHAPES.get(model.stem, {}))
+    given = check.make_inputs(model, check.OPEN.get(model.stem, {}))
     truth, bounds = check.truth_and_bounds(model, given)
     rows = {contender: {"model": model.stem, "contender": contender} for contender in options.contenders}
     facts, times = ({contender: [] for contender in rows} for _ in range(2))

@@ -28,8 +28,9 @@ MODES = {
 @dataclasses.dataclass
 class Model:
     name: str
-    input: str = ""  # the one that the sizes are for
+    input: str = ""  # the one that the sizes are for; else the sizes are extents of named dimensions
     sizes: list = dataclasses.field(default_factory=lambda: [()])  # empty: as the model says
+    names: tuple = ()  # of the dimensions
     trained: bool = True  # out of a package; else random weights in a skeleton
     # What the default run does: "all" modes and the artifacts at the first size and the mixed plan at the others, or
     # only these modes at the first size.
@@ -46,6 +47,16 @@ MODELS = [
     Model("mobilenet_v3_large", trained=False, quick=("mixed",)),
     Model("unet_plain_256", trained=False, quick=("native-only", "reference-only")),
     *(Model(name, trained=False) for name in ("resnet50", "convnext_tiny", "vit_b_16", "bert_base_128")),
+    Model("magika_v3_3", "bytes", [(1, 2048), (3, 2048)], quick=("mixed", "native-only")),
+    Model("basic_pitch", quick=("native-only",)),
+    Model("silero_vad", quick=("mixed", "reference-only")),
+    Model("lstm_bi2", trained=False, quick=("mixed", "reference-only")),
+    Model("minilm_l6_int8", names=("batch", "sequence"), sizes=[(1, 128), (2, 30), (1, 7)], quick=("mixed",)),
+    Model("bert_base_dyn", names=("batch", "seq"), sizes=[(1, 128), (2, 40), (1, 200)], trained=False),
+    *(Model(f"llama_100m_{kind}", names=("seq", "past"), sizes=[(1, 128), (16, 0), (3, 50)], trained=False)
+      for kind in ("dyn", "op23", "dyn_int4_qdq")),
+    *(Model(f"llama_100m_{kind}", trained=False) for kind in ("prefill128", "decode128", "decode128_int4_nbits")),
+    *(Model(name, trained=False) for name in ("resnet50_int8_qdq", "bert_base_128_int8_qdq", "resnet50_fp16")),
 ]
 SIZED = [pytest.param(model, size, id="-".join([model.name, *("x".join(map(str, s)) for s in [size] if s)]))
          for model in MODELS for size in model.sizes]
@@ -84,7 +95,8 @@ def case(model: Model, size: tuple):
         script = ROOT / "models" / ("fetch.py" if model.trained else "materialize.py")
         done = subprocess.run([sys.executable, script, model.name], stdout=subprocess.PIPE, text=True, check=True)
         path = pathlib.Path(done.stdout.strip())
-        inputs = check.make_inputs(path, {model.input: size} if size else {})
+        chosen = {model.input: size} if model.input else dict(zip(model.names, size))
+        inputs = check.make_inputs(path, check.OPEN.get(model.name, {}) | chosen)
         _cases[key] = path, inputs, *check.truth_and_bounds(path, inputs)
     return _cases[key]
 
