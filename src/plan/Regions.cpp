@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Grows regions around anchors: backwards over pointwise producers (and transposes where the anchor
-// is a matrix product), forwards over pointwise consumers and a closing movement. Every step of the
-// growth is a region, so that the choice sees the whole range from single op to largest group.
+// is a matrix product), forwards over pointwise consumers, and from attention over the transpose
+// that closes it. A concatenation that puts slices of one value together again (the halves of a
+// rotary embedding) takes these in, too. Every step of the growth is a region, so that the choice
+// sees the whole range from single op to largest group.
 #include "plan/Regions.h"
 
 #include <algorithm>
@@ -110,6 +112,7 @@ private:
     std::set<uint32_t> ops;
     std::set<uint32_t> recomputed; ///< of ops: what others need of them they get elsewhere
     unsigned pointwise = 0;
+    bool takesSlices = false;
   };
 
   bool add(Set &set, Unit unit, bool recompute = false) const {
@@ -195,8 +198,10 @@ private:
       for (uint32_t user : table.values[value].users)
         onlyHere &= set.ops.count(user) != 0;
       bool cheap = producerInfo.role == OpRole::Pointwise;
-      bool moves = producerInfo.role == OpRole::Movement && *producerInfo.name == "transpose";
-      bool again = recompute && cheap && !onlyHere &&
+      bool moves =
+          producerInfo.role == OpRole::Movement &&
+          (*producerInfo.name == "transpose" || (set.takesSlices && *producerInfo.name == "slice"));
+      bool again = recompute && cheap && !onlyHere && !isCostly(*producerInfo.name) &&
                    set.recomputed.size() + producerInfo.ops.size() <= limits.maxRecomputed;
       if (((onlyHere && (cheap || moves)) || again) && add(set, producer, again))
         return true;
@@ -220,11 +225,50 @@ private:
     return false;
   }
 
+  const TableOp *producerOf(uint32_t value) const {
+    int32_t op = value == kNoValue ? -1 : table.values[value].producer;
+    return op < 0 ? nullptr : &table.ops[static_cast<size_t>(op)];
+  }
+
+  /// Whether all operands of a concatenation are slices of one value, or of one operand each
+  /// computed from them.
+  bool joinsSlices(Unit unit) const {
+    if (unit.composite || table.ops[unit.index].name != "concat")
+      return false;
+    uint32_t source = kNoValue;
+    for (uint32_t value : table.ops[unit.index].inputs) {
+      const TableOp *op = producerOf(value);
+      if (op && op->role == OpRole::Pointwise && op->inputs.size() == 1)
+        op = producerOf(op->inputs[0]);
+      if (!op || op->name != "slice" || (source != kNoValue && op->inputs[0] != source))
+        return false;
+      source = op->inputs[0];
+    }
+    return table.ops[unit.index].inputs.size() > 1;
+  }
+
+  /// Takes in the transpose that is all what follows the set.
+  bool closeWithTranspose(Set &set) const {
+    Region region = close(set);
+    if (region.outputs.size() != 1 || isOutput[region.outputs[0]])
+      return false;
+    std::vector<Unit> users = userUnits(region.outputs[0]);
+    return users.size() == 1 && *info(users[0]).name == "transpose" && add(set, users[0]);
+  }
+
+  /// Whether computing an element again takes more than a few instructions.
+  static bool isCostly(const std::string &name) {
+    static const std::set<std::string> names{"acos", "acosh", "asin", "asinh", "atan", "atanh",
+                                             "cos",  "cosh",  "sin",  "sinh",  "tan"};
+    return names.contains(name);
+  }
+
   void growAround(Unit anchor) {
     Set set;
     if (!add(set, anchor))
       return;
     emit(set);
+    set.takesSlices = joinsSlices(anchor);
     OpRole role = info(anchor).role;
     if (role == OpRole::Other || role == OpRole::View || role == OpRole::Control)
       return;
@@ -241,7 +285,12 @@ private:
         ++made;
       }
     }
-    if (role == OpRole::Contraction || role == OpRole::Pointwise || role == OpRole::Reduction) {
+    if (Set closed = set; *info(anchor).name == "attention" && closeWithTranspose(closed)) {
+      emit(closed);
+      stages.push_back(std::move(closed));
+    }
+    if (role == OpRole::Contraction || role == OpRole::Pointwise || role == OpRole::Reduction ||
+        set.takesSlices) {
       // Producers join the anchor alone and the longest forward group: those that nobody else uses,
       // and, as an offer of its own, those that would be computed again.
       for (const Set &stage : {stages.front(), stages.back()}) {

@@ -43,6 +43,24 @@ bool divisible(int64_t a, int64_t b) {
   return b != 0 && !(a == std::numeric_limits<int64_t>::min() && b == -1);
 }
 
+/// min(a, max(a, c)) is a, and max(a, min(a, c)) too; min(a, min(a, c)) is min(a, c). Where one of
+/// `a` and `b` is a call of `name` or of `opposite` with the other for an argument: what it comes
+/// to.
+std::optional<Extent> absorb(std::string_view name, std::string_view opposite, const Extent &a,
+                             const Extent &b) {
+  for (auto [call, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    std::string text = call->isStatic() ? std::string() : call->text();
+    auto parts = isFunction(text) ? ExtentParser::splitCall(text) : std::nullopt;
+    if (!parts || (parts->first != *other && parts->second != *other))
+      continue;
+    if (parts->name == name)
+      return *call;
+    if (parts->name == opposite)
+      return *other;
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 Extent::Extent(int64_t value) {
@@ -293,12 +311,16 @@ Extent Extent::mod(const Extent &a, const Extent &b) {
 Extent Extent::min(const Extent &a, const Extent &b) {
   if (Extent difference = a - b; difference.isStatic())
     return difference.value() <= 0 ? a : b;
+  if (auto absorbed = absorb("min", "max", a, b))
+    return *absorbed;
   return b < a ? function("min", b, a) : function("min", a, b);
 }
 
 Extent Extent::max(const Extent &a, const Extent &b) {
   if (Extent difference = a - b; difference.isStatic())
     return difference.value() >= 0 ? a : b;
+  if (auto absorbed = absorb("max", "min", a, b))
+    return *absorbed;
   return b < a ? function("max", b, a) : function("max", a, b);
 }
 

@@ -43,6 +43,34 @@ func.func @main(%q: tensor<1x2x7x16xf32>, %k: tensor<1x2x9x16xf32>, %v: tensor<1
 
 // -----
 
+// Heads of K and V that are repeated three times: the composite takes them as they are, its body repeats them.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[Y:.*]] = dvt.composite "attention"(%arg0, %arg1, %arg2) {{.*}}tensor<?x4x?x64xf32, ["N", "4", "T", "64"]>) -> tensor<?x12x?x64xf32, ["N", "12", "S", "64"]>
+// CHECK: dvt.expand
+// CHECK: dvt.expand
+// CHECK: dvt.softmax
+// CHECK: dvt.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: return %[[Y]]
+func.func @main(%q: tensor<?x12x?x64xf32, ["N", "12", "S", "64"]>, %k: tensor<?x4x?x64xf32, ["N", "4", "T", "64"]>, %v: tensor<?x4x?x64xf32, ["N", "4", "T", "64"]>) -> tensor<*xf32> {
+  %two = dvt.constant {value = dense<2> : tensor<1xi64>} : tensor<1xi64>
+  %three = dvt.constant {value = dense<[1, 1, 3, 1, 1]> : tensor<5xi64>} : tensor<5xi64>
+  %joined = dvt.constant {value = dense<[0, 12, -1, 64]> : tensor<4xi64>} : tensor<4xi64>
+  %k1 = dvt.unsqueeze(%k, %two) : (tensor<?x4x?x64xf32, ["N", "4", "T", "64"]>, tensor<1xi64>) -> tensor<*xf32>
+  %k3 = dvt.expand(%k1, %three) : (tensor<*xf32>, tensor<5xi64>) -> tensor<*xf32>
+  %kr = dvt.reshape(%k3, %joined) {allowzero = 0 : i64} : (tensor<*xf32>, tensor<4xi64>) -> tensor<*xf32>
+  %v1 = dvt.unsqueeze(%v, %two) : (tensor<?x4x?x64xf32, ["N", "4", "T", "64"]>, tensor<1xi64>) -> tensor<*xf32>
+  %v3 = dvt.expand(%v1, %three) : (tensor<*xf32>, tensor<5xi64>) -> tensor<*xf32>
+  %vr = dvt.reshape(%v3, %joined) {allowzero = 0 : i64} : (tensor<*xf32>, tensor<4xi64>) -> tensor<*xf32>
+  %kt = dvt.transpose(%kr) {perm = array<i64: 0, 1, 3, 2>} : (tensor<*xf32>) -> tensor<*xf32>
+  %s = dvt.mat_mul(%q, %kt) : (tensor<?x12x?x64xf32, ["N", "12", "S", "64"]>, tensor<*xf32>) -> tensor<*xf32>
+  %p = dvt.softmax(%s) {axis = -1 : i64} : (tensor<*xf32>) -> tensor<*xf32>
+  %y = dvt.mat_mul(%p, %vr) : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>
+  return %y : tensor<*xf32>
+}
+
+// -----
+
 // Softmax along another axis, weights that are a result too, and a mask whose last dimension is broadcast: all stay.
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: dvt.composite

@@ -47,6 +47,11 @@ TEST(Extent, MinMaxMod) {
   EXPECT_EQ(Extent::min(H, H + Extent(3)), H);
   EXPECT_EQ(Extent::max(H, H + Extent(3)), H + Extent(3));
   EXPECT_EQ(Extent::min(H, W), Extent::min(W, H));
+  EXPECT_EQ(Extent::max(Extent::min(Extent(512), H), H), H);
+  EXPECT_EQ(Extent::max(H + W, Extent::min(H + W, W)), H + W);
+  EXPECT_EQ(Extent::min(Extent::max(Extent(512), H), H), H);
+  EXPECT_EQ(Extent::max(Extent::max(W, H), H), Extent::max(W, H));
+  EXPECT_NE(Extent::max(Extent::min(Extent(512), H), W), W);
   EXPECT_EQ(Extent::mod(Extent(4) * H + Extent(6), Extent(4)).value(), 2);
   EXPECT_EQ(Extent::mod(Extent(-1), Extent(4)).value(), 3);
 }

@@ -3,7 +3,8 @@
 // Scaled-dot-product attention: softmax(scale * Q K^T + mask) V on operands of rank 4, written out
 // as products, a transpose and a softmax. The scale may stand at Q, at K, at their product, or be
 // shared between them. K comes in transposed; the composite takes it as it lies and the transpose
-// moves into the body.
+// moves into the body. Heads of K and V that are repeated for groups of queries are taken as they
+// are before that, since the op shares them itself; the body repeats them.
 #include "graph/recognize/Pattern.h"
 #include "graph/simplify/Rewrite.h"
 
@@ -62,17 +63,60 @@ bool isMask(Value mask, const Extent &keys, Type element) {
          extentsOf(type).back() == keys;
 }
 
-/// Batch and heads of query, key and value agree, so that nothing is broadcast between them.
-bool haveSameHeads(Value query, Value key, Value value) {
+/// For how many heads of queries each of keys and values serves; nothing where they do not fit.
+std::optional<int64_t> groupSize(Value query, Value key, Value value) {
   Shape q = extentsOf(typeOf(query)), k = extentsOf(typeOf(key)), v = extentsOf(typeOf(value));
-  return q[0] == k[0] && q[0] == v[0] && q[1] == k[1] && q[1] == v[1] && q[3] == k[3] &&
-         k[2] == v[2];
+  if (q[0] != k[0] || q[0] != v[0] || k[1] != v[1] || q[3] != k[3] || k[2] != v[2])
+    return std::nullopt;
+  if (q[1] == k[1])
+    return 1;
+  std::optional<int64_t> queries = q[1].staticValue(), keys = k[1].staticValue();
+  if (!queries || !keys || *keys < 1 || *queries % *keys)
+    return std::nullopt;
+  return *queries / *keys;
 }
 
-void buildBody(OpBuilder &builder, Location loc, Block &body, double scale, Type scoresType,
-               Type resultType) {
+/// [b,h,l,d] of a value [b,h*g,l,d] that shows each head g times in a row; null where it is none.
+Value beforeRepeat(PatternRewriter &builder, Value value) {
+  Operation *view = definedBy(value, "reshape");
+  Operation *expand = view ? definedBy(view->getOperand(0), "expand") : nullptr;
+  RankedTensorType from = expand ? typeOf(expand->getOperand(0)) : RankedTensorType();
+  if (!from || from.getRank() != 5 || typeOf(expand->getResult(0)).getRank() != 5)
+    return {};
+  Shape one = extentsOf(from), many = extentsOf(typeOf(expand->getResult(0))),
+        joined = extentsOf(typeOf(value));
+  for (size_t d : {0, 1, 3, 4})
+    if (one[d] != many[d])
+      return {};
+  if (one[2] != Extent(1) || joined != Shape{many[0], many[1] * many[2], many[3], many[4]})
+    return {};
+  return createReshape(builder, value.getLoc(), expand->getOperand(0),
+                       tensorType(from.getElementType(), {one[0], one[1], one[3], one[4]}));
+}
+
+/// [b,h,l,d] as [b,h*groups,l,d].
+Value repeatHeads(PatternRewriter &builder, Location loc, Value value, int64_t groups) {
+  Shape from = extentsOf(typeOf(value));
+  Type element = typeOf(value).getElementType();
+  auto shaped = [&](Shape shape) { return tensorType(element, shape); };
+  Value one = createReshape(builder, loc, value, shaped({from[0], from[1], 1, from[2], from[3]}));
+  auto numbers = RankedTensorType::get({5}, builder.getI64Type());
+  SmallVector<int64_t> shape{1, 1, groups, 1, 1};
+  Value wanted = ConstantOp::create(builder, loc, numbers,
+                                    DenseElementsAttr::get(numbers, ArrayRef<int64_t>(shape)));
+  Value many = createValue(builder, loc, "expand", {one, wanted},
+                           shaped({from[0], from[1], groups, from[2], from[3]}));
+  return createReshape(builder, loc, many, shaped({from[0], from[1] * groups, from[2], from[3]}));
+}
+
+void buildBody(PatternRewriter &builder, Location loc, Block &body, double scale, int64_t groups,
+               Type scoresType, Type resultType) {
   Value query = body.getArgument(0), key = body.getArgument(1), value = body.getArgument(2);
   Type element = typeOf(query).getElementType();
+  if (groups > 1) {
+    key = repeatHeads(builder, loc, key, groups);
+    value = repeatHeads(builder, loc, value, groups);
+  }
   if (scale != 1) {
     Value factor = createUniform(builder, loc, element, {}, scale);
     query = createValue(builder, loc, "mul", {query, factor}, query.getType());
@@ -113,12 +157,21 @@ Operation *recognizeAttention(Operation *op) {
       (scores->mask && !isMask(scores->mask, extentsOf(scoresType).back(), element)))
     return nullptr;
 
-  OpBuilder builder(op);
+  PatternRewriter builder(op->getContext());
+  builder.setInsertionPoint(op);
+  const SmallVector<int64_t> turn{0, 1, 3, 2};
+  Operation *turned = definedBy(scores->transposedKey, "transpose");
   // Two transposes in a row become one, or none, in simplification.
-  Value key = createTranspose(builder, op->getLoc(), scores->transposedKey, {0, 1, 3, 2});
-  if (!haveSameHeads(scores->query, key, value)) {
-    key.getDefiningOp()->erase();
-    return nullptr;
+  Value key = turned && permOf(turned) == turn
+                  ? turned->getOperand(0)
+                  : createTranspose(builder, op->getLoc(), scores->transposedKey, turn);
+  Value fewKeys = beforeRepeat(builder, key), fewValues = beforeRepeat(builder, value);
+  std::optional<int64_t> groups;
+  if (fewKeys && fewValues && (groups = groupSize(scores->query, fewKeys, fewValues))) {
+    key = fewKeys;
+    value = fewValues;
+  } else if (!(groups = groupSize(scores->query, key, value)) || *groups != 1) {
+    return nullptr; // what was made here has no users, and goes in simplification
   }
   SmallVector<Value> operands{scores->query, key, value};
   if (scores->mask)
@@ -133,9 +186,10 @@ Operation *recognizeAttention(Operation *op) {
   Block &body = state.addRegion()->emplaceBlock();
   for (Value operand : operands)
     body.addArgument(operand.getType(), operand.getLoc());
-  OpBuilder inner(op->getContext()); // the body has no parent yet
+  PatternRewriter inner(op->getContext()); // the body has no parent yet
   inner.setInsertionPointToEnd(&body);
-  buildBody(inner, op->getLoc(), body, scores->scale, scoresType, op->getResult(0).getType());
+  buildBody(inner, op->getLoc(), body, scores->scale, *groups, scoresType,
+            op->getResult(0).getType());
   Operation *composite = builder.create(state);
   op->getResult(0).replaceAllUsesWith(composite->getResult(0));
   op->erase();

@@ -21,6 +21,7 @@ void addRewrite(mlir::RewritePatternSet &set, llvm::StringRef name, Rewrite rewr
 
 void addViewRewrites(mlir::RewritePatternSet &set);
 void addMovementRewrites(mlir::RewritePatternSet &set);
+void addAttentionRewrites(mlir::RewritePatternSet &set);
 void addUnitExtentRewrites(mlir::RewritePatternSet &set);
 void addArithmeticRewrites(mlir::RewritePatternSet &set);
 void addControlFlowRewrites(mlir::RewritePatternSet &set);

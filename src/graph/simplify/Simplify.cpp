@@ -60,6 +60,7 @@ FrozenRewritePatternSet makeRewrites(MLIRContext *context) {
   RewritePatternSet set(context);
   addViewRewrites(set);
   addMovementRewrites(set);
+  addAttentionRewrites(set);
   addUnitExtentRewrites(set);
   addArithmeticRewrites(set);
   addScaleRewrites(set);
