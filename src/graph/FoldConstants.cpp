@@ -2,8 +2,8 @@
 //
 // Evaluates ops whose operands are all constants, through the evaluator the caller gives, and
 // shares the bytes of constants under views. Results that would be much larger than what they
-// replace stay computed at run time, and so do dequantised weights, which kernels read in their
-// small form.
+// replace stay computed at run time, and so do dequantised weights (of two dimensions or more),
+// which kernels read in their small form.
 #include "mlir/IR/DialectResourceBlobManager.h"
 
 #include "graph/Attributes.h"
@@ -20,9 +20,15 @@ namespace {
 /// As where problems are built: what a kernel may look at when it is made.
 constexpr int64_t kMostLiteralElements = 64;
 
+/// Biases and other small things: nothing is won by keeping them quantised.
+bool isVector(Operation *op) {
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  return type && type.getRank() <= 1;
+}
+
 bool isFoldable(Operation *op, const OpInfo &info) {
   if (info.isRandom() || info.dataDependent || info.kind == OpKind::Sequence ||
-      info.kind == OpKind::Text || info.name == "dequantize_linear")
+      info.kind == OpKind::Text || (info.name == "dequantize_linear" && !isVector(op)))
     return false;
   for (Value operand : op->getOperands())
     if (!isAbsent(operand) && !constantOf(operand))

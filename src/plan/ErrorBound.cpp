@@ -49,6 +49,8 @@ int64_t reductionLength(const Problem &problem) {
       if (const ProblemValue *weights = operand(1); weights && !weights->extents.empty())
         longest = std::max(longest, elements(*weights) /
                                         std::max<int64_t>(1, staticOr(weights->extents[0], 1)));
+    } else if (op.name.starts_with("q_linear") || op.name.ends_with("_integer")) {
+      continue; // sums of integers are exact
     } else if (op.name == "mat_mul" || op.name == "gemm") {
       if (const ProblemValue *a = operand(0); a && !a->extents.empty())
         longest = std::max(longest, std::max(staticOr(a->extents.back(), 1024),

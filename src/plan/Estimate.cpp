@@ -29,13 +29,17 @@ double flopsOf(const Problem &problem, const SymbolValues &symbols) {
       continue;
     double outputs = elementsOf(problem.values[op.outputs[0]], symbols);
     bool two = op.inputs.size() > 1 && op.inputs[1] != kNoValue;
-    if (two && (op.name == "conv" || op.name == "conv_transpose")) {
-      const ProblemValue &weights = problem.values[op.inputs[1]];
+    const size_t second = op.name.starts_with("q_linear") && op.inputs.size() > 3 ? 3 : 1;
+    if (two && (op.name == "conv" || op.name == "conv_transpose" || op.name == "conv_integer" ||
+                op.name == "q_linear_conv")) {
+      const ProblemValue &weights = problem.values[op.inputs[second]];
       double perOutput =
           elementsOf(weights, symbols) / std::max(1.0, valueOf(weights.extents[0], symbols));
       flops += 2 * perOutput *
-               (op.name == "conv" ? outputs : elementsOf(problem.values[op.inputs[0]], symbols));
-    } else if (two && (op.name == "mat_mul" || op.name == "gemm")) {
+               (op.name != "conv_transpose" ? outputs
+                                            : elementsOf(problem.values[op.inputs[0]], symbols));
+    } else if (two && (op.name == "mat_mul" || op.name == "gemm" || op.name == "mat_mul_integer" ||
+                       op.name == "q_linear_mat_mul")) {
       const ProblemValue &a = problem.values[op.inputs[0]];
       bool transposed =
           op.attributes.count("transA") && std::get<int64_t>(op.attributes.at("transA")) != 0;

@@ -23,12 +23,14 @@ enum class OpRole : uint8_t {
   Pointwise,   ///< each output element depends on the operands' elements at the same (broadcast)
                ///< position
   Contraction, ///< convolutions and matrix products
-  Reduction, ///< reductions, poolings, softmax, normalisations: anchors that pointwise ops join on
-             ///< both sides
-  Movement,  ///< transposes, slices, gathers, pads, concatenations: elements move, values stay
-  View,      ///< same bytes under other extents
-  Control,   ///< runs a body of its own: the runtime does it, without a kernel
-  Other      ///< runs alone
+  Reduction,  ///< reductions, poolings, softmax, normalisations: anchors that pointwise ops join on
+              ///< both sides
+  Movement,   ///< transposes, slices, gathers, pads, concatenations: elements move, values stay
+  Quantize,   ///< to integers: joins what gives its operand, and nothing joins behind it
+  Dequantize, ///< from integers: so cheap that whoever reads its result computes it again
+  View,       ///< same bytes under other extents
+  Control,    ///< runs a body of its own: the runtime does it, without a kernel
+  Other       ///< runs alone
 };
 
 struct TableValue {

@@ -4,7 +4,9 @@
 // is a matrix product), forwards over pointwise consumers, and from attention over the transpose
 // that closes it. A concatenation that puts slices of one value together again (the halves of a
 // rotary embedding) takes these in, too. Every step of the growth is a region, so that the choice
-// sees the whole range from single op to largest group.
+// sees the whole range from single op to largest group. Dequantisations stand in every region that
+// reads their results, whoever else does, and a quantisation ends a region: between regions of a
+// quantised model values are integers.
 #include "plan/Regions.h"
 
 #include <algorithm>
@@ -103,8 +105,8 @@ private:
 
   bool joinsForward(Unit unit) const {
     UnitInfo unitInfo = info(unit);
-    return unitInfo.role == OpRole::Pointwise && unitInfo.outputs->size() == 1 &&
-           !table.values[(*unitInfo.outputs)[0]].isShapeData;
+    return (unitInfo.role == OpRole::Pointwise || unitInfo.role == OpRole::Quantize) &&
+           unitInfo.outputs->size() == 1 && !table.values[(*unitInfo.outputs)[0]].isShapeData;
   }
 
   struct Set {
@@ -113,6 +115,8 @@ private:
     std::set<uint32_t> recomputed; ///< of ops: what others need of them they get elsewhere
     unsigned pointwise = 0;
     bool takesSlices = false;
+    unsigned dequantized = 0;       ///< of recomputed
+    std::set<uint32_t> quantizedTo; ///< results of quantisations: what reads them is elsewhere
   };
 
   bool add(Set &set, Unit unit, bool recompute = false) const {
@@ -128,13 +132,42 @@ private:
     if (recompute)
       grown.recomputed.insert(unitInfo.ops.begin(), unitInfo.ops.end());
     grown.pointwise += unitInfo.role == OpRole::Pointwise;
+    grown.dequantized += unitInfo.role == OpRole::Dequantize;
+    if (unitInfo.role == OpRole::Quantize)
+      grown.quantizedTo.insert(unitInfo.outputs->front());
     // Limits are for growth: an op alone is a region whatever it takes.
     if (!set.units.empty() &&
         (grown.pointwise > limits.maxPointwise || !isConvex(grown.ops, grown.recomputed) ||
-         close(grown).inputs.size() > std::max<size_t>(limits.maxInputs, close(set).inputs.size())))
+         countInputs(grown) > std::max(limits.maxInputs, countInputs(set))))
       return false;
     set = std::move(grown);
     return true;
+  }
+
+  /// Inputs that limits are for: scales and zero points are not among them.
+  unsigned countInputs(const Set &set) const {
+    unsigned count = 0;
+    for (uint32_t value : close(set).inputs) {
+      const std::vector<uint32_t> &users = table.values[value].users;
+      count += !std::all_of(users.begin(), users.end(), [&](uint32_t op) {
+        OpRole role = table.ops[op].role;
+        return (role == OpRole::Quantize || role == OpRole::Dequantize) &&
+               table.ops[op].inputs[0] != value;
+      });
+    }
+    return count;
+  }
+
+  /// Takes in the dequantisations of the set's inputs.
+  bool absorbDequantizations(Set &set) const {
+    bool grew = false;
+    for (uint32_t value : close(set).inputs) {
+      if (table.values[value].producer < 0 || table.values[value].isShapeData)
+        continue;
+      Unit producer = unitOf(static_cast<uint32_t>(table.values[value].producer));
+      grew |= info(producer).role == OpRole::Dequantize && add(set, producer, true);
+    }
+    return grew;
   }
 
   /// Inputs, outputs and order of a set. Outputs are what others need, but for what is recomputed:
@@ -201,8 +234,9 @@ private:
       bool moves =
           producerInfo.role == OpRole::Movement &&
           (*producerInfo.name == "transpose" || (set.takesSlices && *producerInfo.name == "slice"));
-      bool again = recompute && cheap && !onlyHere && !isCostly(*producerInfo.name) &&
-                   set.recomputed.size() + producerInfo.ops.size() <= limits.maxRecomputed;
+      bool again =
+          recompute && cheap && !onlyHere && !isCostly(*producerInfo.name) &&
+          set.recomputed.size() - set.dequantized + producerInfo.ops.size() <= limits.maxRecomputed;
       if (((onlyHere && (cheap || moves)) || again) && add(set, producer, again))
         return true;
     }
@@ -212,6 +246,8 @@ private:
   bool growForwardOnce(Set &set, bool &fanned) const {
     Region region = close(set);
     for (uint32_t value : region.outputs) {
+      if (set.quantizedTo.count(value))
+        continue;
       std::vector<Unit> users = userUnits(value);
       for (Unit user : users)
         if (joinsForward(user) && !set.units.count(user)) {
@@ -270,16 +306,22 @@ private:
     emit(set);
     set.takesSlices = joinsSlices(anchor);
     OpRole role = info(anchor).role;
-    if (role == OpRole::Other || role == OpRole::View || role == OpRole::Control)
+    if (role == OpRole::Other || role == OpRole::View || role == OpRole::Control ||
+        role == OpRole::Dequantize)
       return;
     if (!anchor.composite && compositeOf[anchor.index] >= 0)
       return; // the split form of a composite: its parts run alone
     unsigned made = 0;
+    if (absorbDequantizations(set))
+      emit(set);
+    if (role == OpRole::Quantize)
+      return;
     Set forward = set;
     bool fanned = false;
     std::vector<Set> stages{set};
     if (role != OpRole::Movement || *info(anchor).name != "transpose") {
       while (made < limits.maxRegionsPerAnchor && growForwardOnce(forward, fanned)) {
+        absorbDequantizations(forward);
         emit(forward);
         stages.push_back(forward);
         ++made;
@@ -297,8 +339,10 @@ private:
         for (bool recompute : {false, true}) {
           Set grown = stage;
           unsigned steps = 0;
-          while (steps++ < limits.maxRegionsPerAnchor && growBackwardOnce(grown, recompute))
+          while (steps++ < limits.maxRegionsPerAnchor && growBackwardOnce(grown, recompute)) {
+            absorbDequantizations(grown);
             emit(grown);
+          }
         }
         if (stages.size() == 1)
           break;

@@ -37,6 +37,10 @@ OpRole roleOf(const graph::OpInfo &info) {
     return OpRole::Movement;
   case OpKind::View:
     return OpRole::View;
+  case OpKind::Quantization:
+    return info.name == "quantize_linear"     ? OpRole::Quantize
+           : info.name == "dequantize_linear" ? OpRole::Dequantize
+                                              : OpRole::Other;
   default:
     return OpRole::Other;
   }

@@ -13,6 +13,7 @@
 #include <new>
 #include <set>
 
+#include "plan/Quanta.h"
 #include "plan/TrialTensor.h"
 
 namespace dovetail::plan {
@@ -219,7 +220,10 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
     inputs.push_back(tensor(number));
     if (!options.build)
       continue; // proposals need no data
-    inputs.back().bytes = noise(inputs.back().value->type, inputs.back().elements, seed++);
+    auto special = quantizedNoise(problem, number, inputs.back().extents, seed);
+    inputs.back().bytes = special ? std::move(*special)
+                                  : noise(inputs.back().value->type, inputs.back().elements, seed);
+    ++seed;
     dvt_type type = inputs.back().value->type;
     if (indexing && (type == DVT_I32 || type == DVT_I64))
       std::fill(inputs.back().bytes.begin(), inputs.back().bytes.end(), uint8_t(0));
@@ -390,10 +394,17 @@ bool ProblemEvaluation::computeTruth() {
   return true;
 }
 
-/// Of an output in the candidate's layout from the truth.
+/// Of an output in the candidate's layout from the truth. Quantised results that are as near as
+/// they have to be do not differ.
 double ProblemEvaluation::difference(size_t output, const Trial &trial, const void *found) const {
-  return relativeDifference(outputs[output].value->type, truth[output].data(),
-                            rowMajor(found, trial, output).data(), outputs[output].elements);
+  const dvt_type type = outputs[output].value->type;
+  const std::vector<uint8_t> dense = rowMajor(found, trial, output);
+  if (unsigned allowed = allowedQuanta(problem, problem.outputs[output]))
+    if (auto quanta =
+            quantaBetween(type, truth[output].data(), dense.data(), outputs[output].elements);
+        quanta && *quanta <= allowed)
+      return 0;
+  return relativeDifference(type, truth[output].data(), dense.data(), outputs[output].elements);
 }
 
 /// Runs once more with each output in the memory of a copy of the operand that it may share it
@@ -461,8 +472,13 @@ void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
   if (!(trial.maxError <= bound)) {
     trial.outcome = TrialOutcome::WrongResult;
     trial.detail =
-        fmt::format("differs from the reference by {:.2g} of the largest magnitude, allowed {:.2g}",
-                    trial.maxError, bound);
+        std::isinf(trial.maxError)
+            ? fmt::format("an integer differs from the reference's{}, or only one of two is finite",
+                          allowedQuanta(problem, problem.outputs[0]) ? " by more than a quantum"
+                                                                     : "")
+            : fmt::format(
+                  "differs from the reference by {:.2g} of the largest magnitude, allowed {:.2g}",
+                  trial.maxError, bound);
     prepared.live = false;
   }
 }

@@ -37,11 +37,18 @@ inline RoughWork roughWork(const ProblemReader &problem) {
     if (!op.hasInput(0) || !op.hasInput(1))
       continue;
     const Dims a = problem.extents(op.input(0)), b = problem.extents(op.input(1));
-    if (op.name() == "conv" && !b.empty() && b[0] > 0)
-      operations += 2 * results * elements(op.input(1)) / static_cast<double>(b[0]);
+    const uint32_t weights = op.name().starts_with("q_linear") ? op.input(3) : op.input(1);
+    const int64_t outputs = weights == DVT_NO_VALUE || problem.rank(weights) == 0
+                                ? 0
+                                : problem.extents(weights).front();
+    if ((op.name() == "conv" || op.name() == "conv_integer" || op.name() == "q_linear_conv") &&
+        outputs > 0)
+      operations += 2 * results * elements(weights) / static_cast<double>(outputs);
     else if (op.name() == "conv_transpose" && b.size() > 1)
       operations += 2 * elements(op.input(0)) * elements(op.input(1)) / static_cast<double>(b[0]);
-    else if ((op.name() == "mat_mul" || op.name() == "gemm") && !a.empty())
+    else if ((op.name() == "mat_mul" || op.name() == "gemm" || op.name() == "mat_mul_integer" ||
+              op.name() == "q_linear_mat_mul") &&
+             !a.empty())
       operations +=
           2 * results * static_cast<double>(op.integer("transA", 0) ? a.front() : a.back());
     else if (op.name() == "attention" && a.size() > 1 && b.size() > 1)

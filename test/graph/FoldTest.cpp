@@ -102,13 +102,24 @@ TEST(FoldConstants, DoesNotGrowBeyondTheBound) {
 
 TEST(FoldConstants, KeepsWeightsQuantized) {
   folded(R"(
-    func.func @main() -> tensor<2xf32> {
-      %a = dvt.constant {value = dense<[1, 2]> : tensor<2xi8>} : tensor<2xi8>
+    func.func @main() -> tensor<1x2xf32> {
+      %a = dvt.constant {value = dense<[[1, 2]]> : tensor<1x2xi8>} : tensor<1x2xi8>
       %s = dvt.constant {value = dense<0.5> : tensor<f32>} : tensor<f32>
-      %c = dvt.dequantize_linear(%a, %s) {axis = 1 : i64} : (tensor<2xi8>, tensor<f32>) -> tensor<2xf32>
-      return %c : tensor<2xf32>
+      %c = dvt.dequantize_linear(%a, %s) {axis = 1 : i64} : (tensor<1x2xi8>, tensor<f32>) -> tensor<1x2xf32>
+      return %c : tensor<1x2xf32>
     })");
   EXPECT_TRUE(asked.empty());
+}
+
+TEST(FoldConstants, DequantizesBiases) {
+  folded(R"(
+    func.func @main() -> tensor<2xf32> {
+      %a = dvt.constant {value = dense<[1, 2]> : tensor<2xi32>} : tensor<2xi32>
+      %s = dvt.constant {value = dense<0.5> : tensor<f32>} : tensor<f32>
+      %c = dvt.dequantize_linear(%a, %s) {axis = 1 : i64} : (tensor<2xi32>, tensor<f32>) -> tensor<2xf32>
+      return %c : tensor<2xf32>
+    })");
+  EXPECT_FALSE(asked.empty());
 }
 
 TEST(FoldConstants, ViewsShareBytesWithoutTheEvaluator) {

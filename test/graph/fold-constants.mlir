@@ -45,11 +45,11 @@ func.func @main() -> tensor<2xf32> {
 // Weights in a small form stay in it.
 // CHECK-LABEL: func.func @main
 // CHECK: dvt.dequantize_linear
-func.func @main() -> tensor<4xf32> {
-  %a = dvt.constant {value = dense<[1, 2, 3, 4]> : tensor<4xi8>} : tensor<4xi8>
+func.func @main() -> tensor<2x2xf32> {
+  %a = dvt.constant {value = dense<[[1, 2], [3, 4]]> : tensor<2x2xi8>} : tensor<2x2xi8>
   %s = dvt.constant {value = dense<0.5> : tensor<f32>} : tensor<f32>
-  %b = dvt.dequantize_linear(%a, %s) : (tensor<4xi8>, tensor<f32>) -> tensor<4xf32>
-  return %b : tensor<4xf32>
+  %b = dvt.dequantize_linear(%a, %s) : (tensor<2x2xi8>, tensor<f32>) -> tensor<2x2xf32>
+  return %b : tensor<2x2xf32>
 }
 
 // -----

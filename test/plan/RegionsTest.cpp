@@ -71,6 +71,38 @@ TEST(Regions, opsOfManyInputsStandAloneAndGrow) {
   EXPECT_TRUE(contains(regions, {0, 1}));
 }
 
+TEST(Regions, quantizationJoinsWhatItSurrounds) {
+  // One dequantised value feeds two convolutions; what is between regions are integers.
+  TableSketch sketch;
+  uint32_t x = sketch.input({1, 8, 4, 4}), s = sketch.value({}, true),
+           w = sketch.value({8, 8, 1, 1}, true), v = sketch.value({8}, true);
+  uint32_t xf = sketch.op("dequantize_linear", OpRole::Dequantize, {x, s}, {1, 8, 4, 4});
+  uint32_t wf = sketch.op("dequantize_linear", OpRole::Dequantize, {w, v}, {8, 8, 1, 1});
+  uint32_t y = sketch.op("conv", OpRole::Contraction, {xf, wf}, {1, 8, 4, 4});
+  uint32_t r = sketch.op("relu", OpRole::Pointwise, {y}, {1, 8, 4, 4});
+  uint32_t q = sketch.op("quantize_linear", OpRole::Quantize, {r, s}, {1, 8, 4, 4});
+  uint32_t qf = sketch.op("dequantize_linear", OpRole::Dequantize, {q, s}, {1, 8, 4, 4});
+  uint32_t z = sketch.op("conv", OpRole::Contraction, {qf, wf}, {1, 8, 4, 4});
+  uint32_t sum = sketch.op("add", OpRole::Pointwise, {z, xf}, {1, 8, 4, 4});
+  sketch.output(sketch.op("quantize_linear", OpRole::Quantize, {sum, s}, {1, 8, 4, 4}));
+  auto regions = regionOps(sketch);
+  // Ops: 0 and 1 dequantise, 2 conv, 3 relu, 4 quantise, 5 dequantise, 6 conv, 7 add, 8 quantise.
+  EXPECT_TRUE(contains(regions, {0, 1, 2}));
+  EXPECT_TRUE(contains(regions, {0, 1, 2, 3}));
+  EXPECT_TRUE(contains(regions, {0, 1, 2, 3, 4}));
+  EXPECT_TRUE(contains(regions, {1, 5, 6}));
+  EXPECT_TRUE(contains(regions, {0, 1, 5, 6, 7, 8}));
+  EXPECT_TRUE(contains(regions, {0, 7, 8}));
+  for (const Region &region : formRegions(sketch.table)) {
+    bool first = std::find(region.ops.begin(), region.ops.end(), 4u) != region.ops.end();
+    EXPECT_FALSE(first && region.ops.back() > 4) << "nothing joins behind a quantisation";
+    if (region.ops.size() > 1) {
+      EXPECT_EQ(std::find(region.outputs.begin(), region.outputs.end(), xf), region.outputs.end())
+          << "others compute it again";
+    }
+  }
+}
+
 TEST(Regions, cheapProducersAreComputedAgain) {
   TableSketch sketch;
   uint32_t x = sketch.value({4, 4}), w = sketch.value({4, 4}, true), v = sketch.value({4, 4}, true);

@@ -48,7 +48,11 @@ Status matMul(InferContext &c) {
 
 Status matMulInteger(InferContext &c) { return productOf(c, 0, 1, DVT_I32); }
 
-Status qLinearMatMul(InferContext &c) { return productOf(c, 0, 3, c.type(7)); }
+Status qLinearMatMul(InferContext &c) {
+  if (Status status = checkScales(c, 6); !status)
+    return status;
+  return productOf(c, 0, 3, c.type(7));
+}
 
 Status gemm(InferContext &c) {
   for (size_t i : {0, 1})

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantise and dequantise: extents stay, the type follows zero point, scale or output_dtype.
+// Quantise and dequantise: extents stay, the type follows zero point, scale or output_dtype. Scales
+// that nothing can be divided by are errors.
+#include <cmath>
+
 #include "graph/shapes/ShapeRules.h"
 
 namespace dovetail::graph {
@@ -13,7 +16,42 @@ Status checkedType(InferContext &c, dvt_type type) {
   return Status::success();
 }
 
+} // namespace
+
+Status checkScales(InferContext &c, size_t operand) {
+  if (std::optional<std::vector<double>> scales = c.numbers(operand))
+    for (size_t i = 0; i < scales->size(); ++i)
+      if (!((*scales)[i] > 0) || std::isinf((*scales)[i]))
+        return c.fail("has the scale {} at index {}; finite scales above zero are supported",
+                      (*scales)[i], i);
+  return Status::success();
+}
+
+namespace {
+
+/// One scale for all, or one for each index along the axis.
+Status checkCounts(InferContext &c) {
+  if (c.rank(1) != 1 || c.shape(1)[0] == Extent(1) || c.integer("block_size", 0) != 0)
+    return Status::success();
+  // Vectors have one axis only, whatever the default of 1 says.
+  int64_t stated = c.integer("axis", 1);
+  Expected<int64_t> axis = c.axis(c.rank(0) == 1 && stated == 1 ? 0 : stated, c.rank(0));
+  if (!axis)
+    return axis.takeError();
+  return c.needEqual(c.shape(1)[0], c.shape(0)[static_cast<size_t>(*axis)],
+                     "number of scales and extent along the axis");
+}
+
 Status quantize(InferContext &c) {
+  if (Status status = checkScales(c, 1); !status)
+    return status;
+  if (Status status = checkCounts(c); !status)
+    return status;
+  dvt_type output = c.elementType("output_dtype", DVT_UNDEFINED);
+  if (c.integer("output_dtype", 0) != 0 && typeName(output))
+    if (c.has(2) && c.type(2) != output)
+      return c.fail("gives {} and has a zero point of {}; both must be of one type",
+                    typeName(output), typeName(c.type(2)));
   bool stated = c.integer("output_dtype", 0) != 0;
   return checkedType(c, c.has(2) ? c.type(2)
                         : stated ? c.elementType("output_dtype", DVT_UNDEFINED)
@@ -21,6 +59,8 @@ Status quantize(InferContext &c) {
 }
 
 Status dequantize(InferContext &c) {
+  if (Status status = checkCounts(c); !status)
+    return status;
   bool stated = c.integer("output_dtype", 0) != 0;
   return checkedType(c, stated ? c.elementType("output_dtype", DVT_UNDEFINED) : c.type(1));
 }

@@ -22,6 +22,9 @@ ShapeRule findShapeRule(std::string_view op);
 /// a type.
 Status inferShapes(InferContext &context);
 
+/// An error where known scales, which values are divided by, are not finite and above zero.
+Status checkScales(InferContext &context, size_t operand);
+
 void addPointwiseRules(ShapeRules &rules);
 void addReductionRules(ShapeRules &rules);
 void addContractionRules(ShapeRules &rules);

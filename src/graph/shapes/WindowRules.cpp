@@ -125,7 +125,11 @@ Status conv(InferContext &c) {
   return convolve(c, 0, 1, c.type(0));
 }
 Status convInteger(InferContext &c) { return convolve(c, 0, 1, DVT_I32); }
-Status qLinearConv(InferContext &c) { return convolve(c, 0, 3, c.type(7)); }
+Status qLinearConv(InferContext &c) {
+  if (Status status = checkScales(c, 6); !status)
+    return status;
+  return convolve(c, 0, 3, c.type(7));
+}
 
 Status convTranspose(InferContext &c) {
   if (Status status = c.needRankAtLeast(0, 3); !status)

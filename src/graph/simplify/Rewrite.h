@@ -25,6 +25,7 @@ void addAttentionRewrites(mlir::RewritePatternSet &set);
 void addUnitExtentRewrites(mlir::RewritePatternSet &set);
 void addArithmeticRewrites(mlir::RewritePatternSet &set);
 void addControlFlowRewrites(mlir::RewritePatternSet &set);
+void addQuantizationRewrites(mlir::RewritePatternSet &set);
 void addScaleRewrites(mlir::RewritePatternSet &set); ///< into weights and biases
 
 /// Replaces `op`, which has one result, by `value` where the types agree.

@@ -63,6 +63,7 @@ FrozenRewritePatternSet makeRewrites(MLIRContext *context) {
   addAttentionRewrites(set);
   addUnitExtentRewrites(set);
   addArithmeticRewrites(set);
+  addQuantizationRewrites(set);
   addScaleRewrites(set);
   addControlFlowRewrites(set);
   return FrozenRewritePatternSet(std::move(set));

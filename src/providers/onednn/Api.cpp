@@ -131,8 +131,9 @@ bool Desc::isEquivalent(const Desc &other) const {
   if (isSame(other))
     return true;
   std::optional<Blocking> a = blocking(), b = other.blocking();
-  if (!a || !b || a->dims != b->dims || a->padded != b->padded || a->blockSizes != b->blockSizes ||
-      a->blockDims != b->blockDims)
+  // Sizes differ where a layout keeps sums of weights beside them.
+  if (!a || !b || bytes() != other.bytes() || a->dims != b->dims || a->padded != b->padded ||
+      a->blockSizes != b->blockSizes || a->blockDims != b->blockDims)
     return false;
   Dims blocks = a->blockOf();
   for (size_t i = 0; i < a->dims.size(); ++i)

@@ -65,7 +65,10 @@ Desc Maker::styled(const View &view, Style style) const {
 }
 
 Desc Maker::weights(const View &view) const {
-  return isConstant(view) ? Desc::any(library, type(view), view.dims) : plain(view);
+  if (!isConstant(view))
+    return plain(view);
+  const bool flips = flipWeights && view.value == weightsValue;
+  return Desc::any(library, flips ? dnnl_s8 : type(view), view.dims);
 }
 
 std::vector<Style> Maker::propagatingStyles(const View &view) const {
@@ -221,8 +224,14 @@ private:
                     argument.temporary,
                     argumentDesc(library, description, argument.id),
                     {},
-                    false};
-    if (argument.temporary < 0) {
+                    false,
+                    argument.derived,
+                    argument.flipSign};
+    if (argument.derived.isPresent()) {
+      binding.desc = Desc::strided(library, argument.derived.type, {argument.derived.count}, {1});
+      if (!binding.desc)
+        return false;
+    } else if (argument.temporary < 0) {
       binding.plain = plainOf(argument.view, binding.desc);
       if (!binding.desc)
         binding.desc = binding.plain; // PReLU slopes have no descriptor of their own
@@ -320,6 +329,12 @@ bool make(Maker &maker) {
     return makeConvolution(maker);
   if (is({"mat_mul", "gemm"}))
     return makeMatMul(maker);
+  if (is({"q_linear_conv", "conv_integer"}))
+    return makeConvolution(maker);
+  if (is({"q_linear_mat_mul", "mat_mul_integer"}))
+    return makeMatMul(maker);
+  if (maker.match.isQuantized())
+    return maker.refuse(std::string(name) + " of quantised operands is not supported");
   if (maker.hasPRelu())
     return maker.refuse("p_relu after " + std::string(name) + " is not supported");
   if (is({"attention"}))
@@ -391,6 +406,9 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
           continue;
         std::optional<Resolved> resolved = Settler(library, problem).run(attempt);
         if (!resolved)
+          continue;
+        if (match->isQuantized() &&
+            maySaturate(implementation(library, attempt.stages.back().description), target))
           continue;
         resolved->algorithm += suffix;
         resolved->threads = used;

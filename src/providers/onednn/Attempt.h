@@ -17,12 +17,25 @@ namespace dovetail::onednn {
 /// How activations are laid out.
 enum class Style { Any, RowMajor, ChannelsLast, Blocked16, Blocked8, Blocked4 };
 
+/// A vector that a primitive wants beside its operands, made of small values of the problem:
+/// (base + shift) * factor * otherFactor, each of one element or `count`. An absent base is 0, an
+/// absent factor 1.
+struct Derived {
+  dnnl_data_type_t type = dnnl_data_type_undef; ///< f32 or s32; undefined: no such vector
+  int64_t count = 1;
+  uint32_t base = DVT_NO_VALUE, factor = DVT_NO_VALUE, otherFactor = DVT_NO_VALUE;
+  double shift = 0;
+  bool isPresent() const { return type != dnnl_data_type_undef; }
+};
+
 /// What an execution argument of a primitive is bound to.
 struct Argument {
   int id = 0; ///< DNNL_ARG_*
   View view;  ///< the value it stands for
   int32_t temporary =
       -1; ///< or an intermediate of this number, in the layout the primitives agreed on
+  Derived derived = {};  ///< or this
+  bool flipSign = false; ///< a constant of u8 that the primitive gets as s8, 128 less
 };
 
 /// One primitive.
@@ -55,6 +68,8 @@ struct Binding {
   Desc desc;  ///< what the primitive wants
   Desc plain; ///< the value's bytes as the host hands them over; empty for temporaries
   bool needsPacking = false; ///< a constant whose desc is not plain
+  Derived derived = {};      ///< as in Argument
+  bool flipSign = false;     ///< as in Argument
 };
 
 /// An implementation with everything settled.
@@ -101,6 +116,24 @@ public:
   /// the index of a post-operation to be done as a sum, or -1.
   Attributes attributes(const std::vector<PostOp> &postOps, Style style,
                         std::vector<Argument> &arguments, int accumulate = -1) const;
+  /// For contractions: whether all operands are f32, or source and weights are quantised with
+  /// parameters that oneDNN has a form for. `weightsAxis`: of the weights' value, along which
+  /// scales may differ. False with `reason` filled.
+  bool readContraction(const View &source, const View &weights, const View &result,
+                       int weightsAxis);
+  bool isInt8() const { return match.isQuantized(); }
+  /// After readContraction: scales and zero points as attributes and arguments. `weightsMask`: of
+  /// the dimensions that `weightsAxis` is in oneDNN's terms.
+  bool addGrids(const Attributes &attributes, int weightsMask,
+                std::vector<Argument> &arguments) const;
+  /// After readContraction: arguments of the contraction's weights and bias.
+  Argument weightsArgument(const View &weights) const;
+  Argument biasArgument(const View &bias) const;
+  Desc biasDesc(const View &bias) const;
+  /// "int8", or `otherwise` where nothing is quantised.
+  std::string numerics(const std::string &otherwise = "f32") const {
+    return isInt8() ? "int8" : otherwise;
+  }
   /// Whether the views that are present are all f32.
   bool isF32(std::initializer_list<const View *> views) const;
   /// Only the contractions run PReLU after themselves; others offer it and then fail.
@@ -128,8 +161,16 @@ public:
   size_t made = 0;
 
 private:
+  bool isZero(uint32_t value) const;
   AttemptSink sink;
+  /// Values of the contraction's operands, set by readContraction.
+  uint32_t sourceValue = DVT_NO_VALUE, weightsValue = DVT_NO_VALUE;
+  bool flipWeights = false;
 };
+
+/// Whether an implementation of this name may sum products of bytes in 16 bits, where they
+/// saturate.
+bool maySaturate(const std::string &implementation, const dvt_target &target);
 
 /// One maker for each family of ops. They return false, with maker.reason filled, for what the
 /// family cannot do.

@@ -83,8 +83,8 @@ bool makeConvolution(Maker &maker) {
     return maker.refuse(std::string(op.name()) +
                         ": one to three spatial dimensions are supported, found rank " +
                         std::to_string(rank));
-  if (!maker.isF32({&source, &maker.operand(1), &maker.operand(2), &result}))
-    return maker.refuse(std::string(op.name()) + ": f32 operands are supported");
+  if (!maker.readContraction(source, maker.operand(1), result, transposed ? 1 : 0))
+    return false;
   const int64_t groups = op.integer("group", 1);
   const std::optional<View> weights =
       groups > 0 ? groupedWeights(maker.operand(1), groups, transposed) : std::nullopt;
@@ -104,12 +104,16 @@ bool makeConvolution(Maker &maker) {
     if (bias)
       postOps.erase(postOps.begin());
   }
-  const Desc biasDesc = bias ? maker.plain(*bias) : Desc();
+  const Desc biasDesc = bias ? maker.biasDesc(*bias) : Desc();
+  // Groups are a dimension in front.
+  const int weightsMask = groups > 1 ? 3 : 1;
+  if (maker.isInt8() && transposed && groups > 1)
+    return maker.refuse("conv_transpose: groups of quantised operands are not supported");
 
   // A residual that the result may overwrite is added as a sum.
   const int32_t alias = maker.problem.value(result.value).may_alias;
   int accumulate = -1;
-  for (size_t i = 0; i < postOps.size() && alias >= 0 && accumulate < 0; ++i)
+  for (size_t i = 0; i < postOps.size() && alias >= 0 && accumulate < 0 && !maker.isInt8(); ++i)
     if (postOps[i].kind == PostOp::Kind::Binary && postOps[i].algorithm == dnnl_binary_add &&
         postOps[i].operand.dims == result.dims &&
         maker.problem.inputPosition(postOps[i].operand.value) == alias)
@@ -121,11 +125,11 @@ bool makeConvolution(Maker &maker) {
     const Desc from = maker.styled(source, style), to = maker.styled(result, style),
                pack = maker.weights(*weights);
     std::vector<Argument> arguments{
-        {DNNL_ARG_SRC, source, -1}, {DNNL_ARG_WEIGHTS, *weights, -1}, {DNNL_ARG_DST, result, -1}};
+        {DNNL_ARG_SRC, source, -1}, maker.weightsArgument(*weights), {DNNL_ARG_DST, result, -1}};
     if (bias)
-      arguments.push_back({DNNL_ARG_BIAS, *bias, -1});
+      arguments.push_back(maker.biasArgument(*bias));
     const Attributes attributes = maker.attributes(postOps, style, arguments, accumulate);
-    if (!from || !to || !pack || !attributes)
+    if (!from || !to || !pack || !attributes || !maker.addGrids(attributes, weightsMask, arguments))
       return;
     dnnl_primitive_desc_t made = nullptr;
     dnnl_status_t status;
@@ -143,8 +147,12 @@ bool makeConvolution(Maker &maker) {
           window->padLeft.data(), window->padRight.data(), attributes.get());
     if (status != dnnl_success)
       return;
-    Attempt attempt{
-        winograd ? "winograd" : "direct", winograd ? "f32-winograd" : "f32", {}, {}, {}, {}};
+    Attempt attempt{winograd ? "winograd" : "direct",
+                    maker.numerics(winograd ? "f32-winograd" : "f32"),
+                    {},
+                    {},
+                    {},
+                    {}};
     if (accumulate >= 0)
       attempt.accumulated = postOps[static_cast<size_t>(accumulate)].operand;
     attempt.stages.push_back({PrimitiveDesc(library, made), std::move(arguments)});
@@ -152,7 +160,8 @@ bool makeConvolution(Maker &maker) {
   };
   for (Style style : {Style::Any, Style::RowMajor, Style::ChannelsLast}) {
     attempt(style, false);
-    attempt(style, true);
+    if (!maker.isInt8())
+      attempt(style, true);
   }
   return true;
 }

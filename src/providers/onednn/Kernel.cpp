@@ -37,6 +37,71 @@ bool Kernel::reorder(const Desc &from, const void *source, const Desc &to, void 
          library.stream_wait(streamHandle) == dnnl_success;
 }
 
+namespace {
+
+/// Writes element `index` of a derived vector.
+void storeDerived(const Derived &derived, void *to, size_t index, double value) {
+  if (derived.type == dnnl_s32)
+    static_cast<int32_t *>(to)[index] = static_cast<int32_t>(value);
+  else
+    static_cast<float *>(to)[index] = static_cast<float>(value);
+}
+
+} // namespace
+
+std::optional<std::vector<double>> Kernel::numbersOf(const ProblemReader &problem, uint32_t value,
+                                                     const dvt_prepare_args &args) const {
+  const int32_t input = problem.inputPosition(value);
+  if (input < 0)
+    return problem.literal(value);
+  const void *bytes = args.constants ? args.constants[input] : nullptr;
+  if (!bytes)
+    return std::nullopt;
+  std::vector<double> numbers(static_cast<size_t>(providers::product(problem.extents(value))));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = providers::elementAsDouble(bytes, problem.type(value), i);
+  return numbers;
+}
+
+bool Kernel::derive(const ProblemReader &problem, const Binding &binding,
+                    const dvt_prepare_args &args, Argument &argument, std::string &reason) {
+  const Derived &derived = binding.derived;
+  if (derived.base != DVT_NO_VALUE && !problem.isConstant(derived.base)) {
+    if (derived.factor != DVT_NO_VALUE || derived.otherFactor != DVT_NO_VALUE) {
+      reason = "products with an operand of the run cannot be derived";
+      return false;
+    }
+    argument.source = Source::Derived;
+    argument.place = static_cast<uint64_t>(problem.inputPosition(derived.base));
+    argument.from = problem.type(derived.base);
+    argument.derived = derived;
+    return true;
+  }
+  std::vector<double> numbers(static_cast<size_t>(derived.count), derived.shift);
+  auto combine = [&](uint32_t value, auto &&apply) {
+    if (value == DVT_NO_VALUE)
+      return true;
+    std::optional<std::vector<double>> other = numbersOf(problem, value, args);
+    if (!other || (other->size() != 1 && other->size() != numbers.size()))
+      return false;
+    for (size_t i = 0; i < numbers.size(); ++i)
+      apply(numbers[i], (*other)[other->size() == 1 ? 0 : i]);
+    return true;
+  };
+  auto plus = [](double &a, double b) { a += b; };
+  auto times = [](double &a, double b) { a *= b; };
+  argument.source = Source::Constant;
+  argument.constant = constantMemory.take(&args, 4 * numbers.size());
+  if (!argument.constant || !combine(derived.base, plus) || !combine(derived.factor, times) ||
+      !combine(derived.otherFactor, times)) {
+    reason = "scales or zero points came without bytes, or in another number than channels";
+    return false;
+  }
+  for (size_t i = 0; i < numbers.size(); ++i)
+    storeDerived(derived, argument.constant, i, numbers[i]);
+  return true;
+}
+
 void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding,
                             const dvt_prepare_args &args, std::string &reason) {
   const uint32_t value = binding.view.value;
@@ -61,15 +126,25 @@ void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding
     reason = "a constant operand came without bytes";
     return nullptr;
   }
-  if (!binding.needsPacking)
+  if (!binding.needsPacking && !binding.flipSign)
     return const_cast<void *>(bytes);
   providers::PackingClock clock(&args);
+  std::vector<uint8_t> flipped;
+  if (binding.flipSign) {
+    const auto *first = static_cast<const uint8_t *>(bytes);
+    flipped.assign(first, first + providers::product(problem.extents(value)));
+    for (uint8_t &byte : flipped)
+      byte ^= 0x80;
+    bytes = flipped.data();
+  }
   void *packed = constantMemory.take(&args, binding.desc.bytes());
   if (!packed) {
     reason = "out of memory while packing constants";
     return nullptr;
   }
-  if (!reorder(binding.plain, bytes, binding.desc, packed)) {
+  if (!binding.needsPacking) {
+    std::memcpy(packed, bytes, flipped.size());
+  } else if (!reorder(binding.plain, bytes, binding.desc, packed)) {
     reason = "oneDNN cannot bring a constant into the layout its implementation wants";
     return nullptr;
   }
@@ -106,7 +181,10 @@ bool Kernel::addStage(const ProblemReader &problem, size_t index, const dvt_prep
   Stage stage{program->primitives[index].get(), {}};
   for (const Binding &binding : program->resolved.bindings[index]) {
     Argument argument{binding.id, Source::Workspace, 0, nullptr, binding.desc.get()};
-    if (binding.temporary < 0) {
+    if (binding.derived.isPresent()) {
+      if (!derive(problem, binding, args, argument, reason))
+        return false;
+    } else if (binding.temporary < 0) {
       int32_t input = problem.inputPosition(binding.view.value),
               output = problem.outputPosition(binding.view.value);
       if (problem.isConstant(binding.view.value)) {
@@ -189,9 +267,15 @@ std::unique_ptr<Kernel::Context> Kernel::makeContext() const {
   context->stream = Stream(library, stream);
   for (const Stage &stage : stages) {
     context->arguments.emplace_back();
+    context->derived.emplace_back();
     for (const Argument &argument : stage.arguments) {
       dnnl_memory_t memory = nullptr;
       void *data = argument.source == Source::Constant ? argument.constant : DNNL_MEMORY_NONE;
+      std::vector<char> &derived = context->derived.back().emplace_back();
+      if (argument.source == Source::Derived) {
+        derived.resize(static_cast<size_t>(4 * argument.derived.count));
+        data = derived.data();
+      }
       if (library.memory_create(&memory, argument.desc, library.engine, data) != dnnl_success)
         return nullptr;
       context->memories.emplace_back(library, memory);
@@ -269,6 +353,13 @@ dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) {
       const Argument &argument = arguments[i];
       if (argument.source == Source::Constant)
         continue;
+      if (argument.source == Source::Derived) {
+        const void *from = args.inputs[argument.place].data;
+        for (size_t k = 0; k < static_cast<size_t>(argument.derived.count); ++k)
+          storeDerived(argument.derived, context->derived[s][i].data(), k,
+                       providers::elementAsDouble(from, argument.from, k) + argument.derived.shift);
+        continue;
+      }
       void *data = argument.source == Source::Input ? args.inputs[argument.place].data
                    : argument.source == Source::Output
                        ? args.outputs[argument.place].data

@@ -46,13 +46,16 @@ public:
   dvt_code run(const dvt_run_args &args, std::string &reason);
 
 private:
-  enum class Source : uint8_t { Input, Output, Constant, Workspace };
+  enum class Source : uint8_t { Input, Output, Constant, Workspace, Derived };
   struct Argument {
     int id;
     Source source;
     uint64_t place; ///< index of an input or output, or byte offset in the workspace
     void *constant;
     const_dnnl_memory_desc_t desc; ///< the program's
+    /// Of what is derived at each run: place is the operand it is derived from, of this type.
+    dvt_type from = DVT_UNDEFINED;
+    Derived derived = {};
   };
   struct Stage {
     dnnl_primitive_t primitive; ///< the program's
@@ -64,6 +67,8 @@ private:
     std::vector<Memory> memories;
     std::vector<std::vector<dnnl_exec_arg_t>>
         arguments; ///< for each stage, in the order of Stage::arguments
+    /// What was derived from operands of this run, for each stage and argument.
+    std::vector<std::vector<std::vector<char>>> derived;
   };
 
   explicit Kernel(std::shared_ptr<const Program> made)
@@ -73,6 +78,12 @@ private:
   /// A constant in the layout of its binding: the caller's bytes, or a copy.
   void *constantBytes(const ProblemReader &problem, const Binding &binding,
                       const dvt_prepare_args &args, std::string &reason);
+  /// The numbers of a constant of the problem; nothing where it came without bytes.
+  std::optional<std::vector<double>> numbersOf(const ProblemReader &problem, uint32_t value,
+                                               const dvt_prepare_args &args) const;
+  /// A vector made of constants, or `argument` set up for one made at each run.
+  bool derive(const ProblemReader &problem, const Binding &binding, const dvt_prepare_args &args,
+              Argument &argument, std::string &reason);
   bool reorder(const Desc &from, const void *source, const Desc &to, void *destination);
   std::unique_ptr<Context> makeContext() const;
   std::unique_ptr<Context> takeContext();

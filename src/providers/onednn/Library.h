@@ -29,7 +29,8 @@ constexpr const char *kProviderName = kGeneration == 2 ? "onednn2" : "onednn";
   F(memory_desc_create_with_tag) F(memory_desc_clone) F(memory_desc_destroy) \
   F(memory_desc_query) F(memory_desc_equal) F(memory_desc_get_size) F(memory_create) \
   F(memory_set_data_handle) F(memory_destroy) F(primitive_attr_create) F(primitive_attr_destroy) \
-  F(primitive_attr_set_scratchpad_mode) F(primitive_attr_set_post_ops) F(post_ops_create) \
+  F(primitive_attr_set_scratchpad_mode) F(primitive_attr_set_post_ops) \
+  F(primitive_attr_set_scales_mask) F(primitive_attr_set_zero_points_mask) F(post_ops_create) \
   F(post_ops_destroy) F(post_ops_append_eltwise) F(post_ops_append_binary) \
   F(post_ops_append_sum) F(post_ops_append_prelu) F(primitive_desc_destroy) \
   F(primitive_desc_next_impl) F(primitive_desc_query) F(primitive_desc_query_md) \

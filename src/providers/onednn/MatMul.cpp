@@ -155,18 +155,20 @@ void attemptMatMul(Maker &maker, const Product &p, bool packed) {
   if (!maker.wants(packed ? "matmul-packed" : "matmul"))
     return;
   std::vector<Argument> arguments{
-      {DNNL_ARG_SRC, p.a, -1}, {DNNL_ARG_WEIGHTS, p.b, -1}, {DNNL_ARG_DST, p.result, -1}};
+      {DNNL_ARG_SRC, p.a, -1}, maker.weightsArgument(p.b), {DNNL_ARG_DST, p.result, -1}};
   if (p.bias)
-    arguments.push_back({DNNL_ARG_BIAS, *p.bias, -1});
+    arguments.push_back(maker.biasArgument(*p.bias));
   const Desc from = maker.plain(p.a), right = packed ? maker.weights(p.b) : maker.plain(p.b),
              to = maker.plain(p.result), bias = p.bias ? maker.plain(*p.bias) : Desc();
   const Attributes attributes = maker.attributes(p.postOps, Style::RowMajor, arguments);
-  if (!from || !right || !to || !attributes)
+  const int columns = 1 << (p.rank() - 1);
+  if (!from || !right || !to || !attributes || !maker.addGrids(attributes, columns, arguments))
     return;
   dnnl_primitive_desc_t made = nullptr;
   dnnl_status_t status = maker.library.matmul_primitive_desc_create(
       &made, maker.library.engine, from.get(), right.get(), bias.get(), to.get(), attributes.get());
-  maker.offer(packed ? "matmul-packed" : "matmul", status, made, std::move(arguments));
+  maker.offer(packed ? "matmul-packed" : "matmul", status, made, std::move(arguments),
+              maker.numerics());
 }
 
 void attemptInnerProduct(Maker &maker, const Product &p, bool packed) {
@@ -174,34 +176,39 @@ void attemptInnerProduct(Maker &maker, const Product &p, bool packed) {
     return;
   const View weights = transposedMatrix(p.b);
   std::vector<Argument> arguments{
-      {DNNL_ARG_SRC, p.a, -1}, {DNNL_ARG_WEIGHTS, weights, -1}, {DNNL_ARG_DST, p.result, -1}};
+      {DNNL_ARG_SRC, p.a, -1}, maker.weightsArgument(weights), {DNNL_ARG_DST, p.result, -1}};
   std::optional<View> row;
   if (p.bias) {
     row = p.bias->reshaped({p.result.dims[1]});
     if (!row)
       return;
-    arguments.push_back({DNNL_ARG_BIAS, *row, -1});
+    arguments.push_back(maker.biasArgument(*row));
   }
   const Desc from = maker.plain(p.a),
              right = packed ? maker.weights(weights) : maker.plain(weights),
              to = maker.plain(p.result), bias = row ? maker.plain(*row) : Desc();
   const Attributes attributes = maker.attributes(p.postOps, Style::RowMajor, arguments);
-  if (!from || !right || !to || !attributes)
+  if (!from || !right || !to || !attributes || !maker.addGrids(attributes, 1, arguments))
     return;
   dnnl_primitive_desc_t made = nullptr;
   dnnl_status_t status = maker.library.inner_product_forward_primitive_desc_create(
       &made, maker.library.engine, dnnl_forward_inference, from.get(), right.get(), bias.get(),
       to.get(), attributes.get());
-  maker.offer(packed ? "inner_product-packed" : "inner_product", status, made,
-              std::move(arguments));
+  maker.offer(packed ? "inner_product-packed" : "inner_product", status, made, std::move(arguments),
+              maker.numerics());
 }
 
 } // namespace
 
 bool makeMatMul(Maker &maker) {
   const std::string name(maker.op().name());
-  if (!maker.isF32({&maker.operand(0), &maker.operand(1), &maker.operand(2), &maker.match.result}))
-    return maker.refuse(name + ": f32 operands are supported");
+  const View &right = maker.operand(1);
+  const bool rows = name == "gemm" && maker.op().integer("transB", 0) != 0;
+  // The dimension of the second operand that is columns of the result, and the axis it is.
+  const size_t columns = rows || right.dims.size() < 2 ? 0 : right.dims.size() - 1;
+  if (!maker.readContraction(maker.operand(0), right, maker.match.result,
+                             columns < right.axes.size() ? right.axes[columns] : -1))
+    return false;
   if (maker.problem.value(maker.match.result.value).may_alias >= 0)
     return maker.refuse(name + ": the result may not share an operand's memory");
   Product whole;

@@ -94,13 +94,16 @@ private:
 
   bool isPrefix(uint32_t index) const {
     OpReader op = problem.op(index);
-    return (op.name() == "transpose" || keepsOrder(op.name())) && op.hasInput(0) &&
-           (problem.producer(op.input(0)) < 0 || views.count(op.input(0)));
+    return (op.name() == "transpose" || op.name() == "dequantize_linear" ||
+            keepsOrder(op.name())) &&
+           op.hasInput(0) && (problem.producer(op.input(0)) < 0 || views.count(op.input(0)));
   }
 
   bool takePrefix(uint32_t index) {
     OpReader op = problem.op(index);
     View view = external(op.input(0));
+    if (op.name() == "dequantize_linear")
+      return takeDequantization(op, view);
     if (op.name() == "transpose") {
       std::vector<size_t> order = permutation(op, problem.rank(op.input(0)));
       if (!isPermutation(order))
@@ -115,6 +118,78 @@ private:
       view = *reshaped;
     }
     views[op.output(0)] = view;
+    return true;
+  }
+
+  bool takeDequantization(const OpReader &op, const View &view) {
+    if (problem.type(op.output(0)) != DVT_F32)
+      return refuse("dequantize_linear to types other than f32 is not supported");
+    if (op.integer("block_size", 0) != 0)
+      return refuse("dequantize_linear with blocks is not supported");
+    int64_t axis = op.integer("axis", 1);
+    axis += axis < 0 ? static_cast<int64_t>(problem.rank(op.input(0))) : 0;
+    views[op.output(0)] = view;
+    return addGrid(view, op.input(1), op.input(2), axis);
+  }
+
+  /// `axis` is one of the view's.
+  bool addGrid(const View &view, uint32_t scale, uint32_t zero, int64_t axis) {
+    Grid grid{scale, zero, -1};
+    for (uint32_t value : {scale, zero}) {
+      if (value == DVT_NO_VALUE)
+        continue;
+      if (problem.producer(value) >= 0)
+        return refuse("scales and zero points that are computed inside are not supported");
+      if (problem.rank(value) > 1)
+        return refuse("scales and zero points of more than one dimension are not supported");
+      if (providers::product(problem.extents(value)) == 1)
+        continue;
+      if (!view.isFree() || axis < 0 || axis >= static_cast<int64_t>(view.axes.size()))
+        return refuse("scales along an axis of a reshaped operand are not supported");
+      grid.axis = view.axes[static_cast<size_t>(axis)];
+    }
+    auto [known, isNew] = match.grids.try_emplace(view.value, grid);
+    if (!isNew && (known->second.scale != scale || known->second.zero != zero ||
+                   known->second.axis != grid.axis))
+      return refuse("one operand dequantised in two ways is not supported");
+    return true;
+  }
+
+  bool setResultGrid(uint32_t scale, uint32_t zero) {
+    for (uint32_t value : {scale, zero})
+      if (value != DVT_NO_VALUE &&
+          (problem.producer(value) >= 0 || providers::product(problem.extents(value)) != 1))
+        return refuse("results with other than one scale and zero point are not supported");
+    match.resultGrid = Grid{scale, zero, -1};
+    return true;
+  }
+
+  /// Brings the main ops that have scales or zero points for operands into the form of those that
+  /// have none.
+  bool takeIntegerOp(const OpReader &op) {
+    const bool linear = op.name() == "q_linear_conv" || op.name() == "q_linear_mat_mul";
+    const bool conv = op.name() == "q_linear_conv" || op.name() == "conv_integer";
+    if (!linear && !conv && op.name() != "mat_mul_integer")
+      return true;
+    std::vector<View> all = match.operands;
+    all.resize(9);
+    auto operand = [&](size_t i) { return all[i].value; };
+    const size_t second = linear ? 3 : 1;
+    const View &a = all[0], &b = all[second];
+    const int64_t rankA = static_cast<int64_t>(a.dims.size()),
+                  rankB = static_cast<int64_t>(b.dims.size());
+    if (!addGrid(a, linear ? operand(1) : DVT_NO_VALUE, operand(2), rankA - 2) ||
+        !addGrid(b, linear ? operand(4) : DVT_NO_VALUE, operand(linear ? 5 : 3),
+                 conv ? 0 : rankB - 1) ||
+        (linear && !setResultGrid(operand(6), operand(7))))
+      return false;
+    if (a.value == b.value)
+      return refuse(std::string(op.name()) + " of one operand with itself is not supported");
+    match.operands = {a, b};
+    if (linear && all[8].isPresent()) {
+      match.operands.push_back(all[8]);
+      match.integerBias = true;
+    }
     return true;
   }
 
@@ -146,6 +221,8 @@ private:
         return refuse(std::string(op.name()) + ": only the first result is supported");
     if (op.output(0) == DVT_NO_VALUE)
       return refuse(std::string(op.name()) + ": no first result");
+    if (!takeIntegerOp(op))
+      return false;
     current = op.output(0);
     order.resize(problem.rank(current));
     std::iota(order.begin(), order.end(), size_t{0});
@@ -161,6 +238,8 @@ private:
       return isPrefix(index) ? takePrefix(index) : takeView(op);
     if (flattened)
       return refuse(std::string(op.name()) + " after a reshape is not supported");
+    if (match.resultGrid)
+      return refuse(std::string(op.name()) + " after a quantisation is not supported");
     if (skipNext) {
       // The multiplication of a gate that was taken together with its activation.
       skipNext = false;
@@ -177,6 +256,20 @@ private:
       return true;
     if (problem.uses(current) != 1)
       return refuse("the result before " + std::string(op.name()) + " is used more than once");
+    if (op.name() == "quantize_linear" && op.input(0) == current) {
+      if (problem.type(current) != DVT_F32)
+        return refuse("quantize_linear of types other than f32 is not supported");
+      if (!setResultGrid(op.input(1), op.input(2)))
+        return false;
+      current = op.output(0);
+      return true;
+    }
+    // A sum of integers can as well be stored as f32.
+    if (op.name() == "cast" && problem.type(current) == DVT_I32 &&
+        problem.type(op.output(0)) == DVT_F32 && match.isQuantized() && match.postOps.empty()) {
+      current = op.output(0);
+      return true;
+    }
     if (op.name() != "p_relu" && binaryAlgorithm(op.name()) == dnnl_alg_kind_undef &&
         eltwiseSteps(problem, op, current).empty())
       return refuse(std::string(op.name()) + " is not among the post-operations of this library");
@@ -252,19 +345,16 @@ private:
       return refuse(name + ": both operands are the same value");
     if (problem.producer(other) >= 0 && !views.count(other))
       return refuse(name + " joins two results computed inside");
+    const auto grid = match.grids.find(other == DVT_NO_VALUE ? other : external(other).value);
     if (problem.type(other) != DVT_F32)
       return refuse(name + ": operands of post-operations are f32 only");
-    View operand = external(other);
-    if (operand.dims.size() > std::max<size_t>(order.size(), 1))
+    if (grid != match.grids.end())
+      return takeQuantizedBinary(op, other, grid->second);
+    std::optional<View> seen = asOperand(other);
+    if (!seen)
       return refuse(name + " broadcasts the result of " +
                     std::string(problem.op(match.mainOp).name()));
-    operand = operand.withRank(order.size());
-    if (!order.empty()) {
-      std::vector<size_t> inverse(order.size());
-      for (size_t i = 0; i < order.size(); ++i)
-        inverse[order[i]] = i;
-      operand = operand.permuted(inverse);
-    }
+    View operand = *seen;
     auto eltwise = [&](dnnl_alg_kind_t step, float alpha, float beta) {
       match.postOps.push_back({PostOp::Kind::Eltwise, step, alpha, beta, {}});
     };
@@ -281,6 +371,41 @@ private:
       algorithm = dnnl_binary_mul;
     }
     match.postOps.push_back({PostOp::Kind::Binary, algorithm, 0, 0, operand});
+    return true;
+  }
+
+  /// A value in the dimensions of the main op's result.
+  std::optional<View> asOperand(uint32_t value) const {
+    View operand = external(value);
+    if (operand.dims.size() > std::max<size_t>(order.size(), 1))
+      return std::nullopt;
+    operand = operand.withRank(order.size());
+    if (!order.empty()) {
+      std::vector<size_t> inverse(order.size());
+      for (size_t i = 0; i < order.size(); ++i)
+        inverse[order[i]] = i;
+      operand = operand.permuted(inverse);
+    }
+    return operand;
+  }
+
+  /// t + (x - z) * s = (t / s - z + x) * s, and t * (x - z) * s likewise where z is 0.
+  bool takeQuantizedBinary(const OpReader &op, uint32_t other, const Grid &grid) {
+    const std::string name(op.name());
+    std::optional<View> operand = asOperand(other);
+    std::optional<double> scale = problem.uniform(grid.scale),
+                          zero = grid.zero == DVT_NO_VALUE ? 0 : problem.uniform(grid.zero);
+    const bool adds = name == "add" || name == "sum";
+    if (!operand || grid.axis >= 0 || !scale || !zero || !(*scale > 1e-30 && *scale < 1e30) ||
+        !(adds || (name == "mul" && *zero == 0)))
+      return refuse(name + " of a quantised operand of this kind is not supported");
+    const float s = static_cast<float>(*scale);
+    if (adds)
+      match.postOps.push_back(
+          {PostOp::Kind::Eltwise, dnnl_eltwise_linear, 1 / s, -static_cast<float>(*zero), {}});
+    match.postOps.push_back(
+        {PostOp::Kind::Binary, adds ? dnnl_binary_add : dnnl_binary_mul, 0, 0, *operand});
+    match.postOps.push_back({PostOp::Kind::Eltwise, dnnl_eltwise_linear, s, 0, {}});
     return true;
   }
 

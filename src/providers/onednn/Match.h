@@ -2,9 +2,11 @@
 //
 // Recognises the problems a single oneDNN primitive can serve: transposes and reshapes that only
 // change how an operand is looked at, one main op, then element-wise ops that become the
-// primitive's post-operations. What does not fit is refused with the op that stands in the way.
+// primitive's post-operations. Dequantisations of operands and a quantisation at the end become
+// scales and zero points. What does not fit is refused with the op that stands in the way.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,13 @@ namespace dovetail::onednn {
 using providers::OpReader;
 using providers::ProblemReader;
 using providers::View;
+
+/// How integers stand for numbers: (integer - zero) * scale. Either may be absent.
+struct Grid {
+  uint32_t scale = DVT_NO_VALUE, zero = DVT_NO_VALUE;
+  /// Of the value, along which scales and zero points differ; -1 where there is one for all.
+  int axis = -1;
+};
 
 /// An element-wise step after the main op.
 struct PostOp {
@@ -30,6 +39,11 @@ struct Match {
   std::vector<View> operands; ///< of the main op, absent ones included
   View result;                ///< the problem's output in the dimensions of the main op's result
   std::vector<PostOp> postOps;
+  std::map<uint32_t, Grid> grids; ///< of the problem's inputs that are quantised
+  std::optional<Grid> resultGrid;
+  /// The bias is integers on a grid whose scales are the products of the operands' scales.
+  bool integerBias = false;
+  bool isQuantized() const { return !grids.empty() || resultGrid; }
   std::string summary; ///< "transpose+mat_mul+add"
 };
 

@@ -157,7 +157,10 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
     candidate.numerics = resolved.numerics.c_str();
     candidate.deterministic = 1;
     candidate.estimate_micros =
-        providers::roughMicros(work, efficiencyOf(resolved.algorithm), resolved.threads) *
+        providers::roughMicros(work,
+                               efficiencyOf(resolved.algorithm) *
+                                   (resolved.numerics == "int8" && !resolved.isReference ? 3 : 1),
+                               resolved.threads) *
         (1 + 0.01 * double(position++));
     sink->candidate(sink->context, &candidate);
   }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contractions of bytes: scales and zero points of a problem become attributes and run-time
+// arguments of oneDNN, which computes (sum of (a - za) * (b - zb)) * sa * sb + bias, then the
+// post-operations, then divides by the result's scale, adds its zero point, rounds to even and
+// saturates. Sums are exact, so a result is the literal graph's up to one quantum.
+#include <algorithm>
+#include <cstring>
+
+#include "providers/onednn/Attempt.h"
+
+namespace dovetail::onednn {
+namespace {
+
+bool isByte(dnnl_data_type_t type) { return type == dnnl_s8 || type == dnnl_u8; }
+
+std::string nameOf(const Maker &maker) { return std::string(maker.op().name()); }
+
+} // namespace
+
+bool Maker::isZero(uint32_t value) const {
+  if (value == DVT_NO_VALUE)
+    return true;
+  std::optional<std::vector<double>> numbers = problem.literal(value);
+  return numbers && std::all_of(numbers->begin(), numbers->end(), [](double n) { return n == 0; });
+}
+
+bool Maker::readContraction(const View &source, const View &weights, const View &result,
+                            int weightsAxis) {
+  if (!isInt8()) {
+    if (isF32({&source, &weights, &operand(2), &result}))
+      return true;
+    return refuse(nameOf(*this) + ": f32 operands are supported, or quantised ones");
+  }
+  const auto from = match.grids.find(source.value), by = match.grids.find(weights.value);
+  if (from == match.grids.end() || by == match.grids.end() || from == by)
+    return refuse(nameOf(*this) + ": both operands must be quantised, or none");
+  sourceValue = source.value;
+  weightsValue = weights.value;
+  if (!isByte(type(source)) || !isByte(type(weights)))
+    return refuse(nameOf(*this) + ": quantised operands of 8 bits are supported");
+  flipWeights = type(weights) == dnnl_u8;
+  if (flipWeights && !isConstant(weights))
+    return refuse(nameOf(*this) + ": the second operand can be u8 only where it is constant");
+  const dnnl_data_type_t to = type(result);
+  if (match.resultGrid ? !isByte(to) : to != dnnl_f32 && to != dnnl_s32)
+    return refuse(nameOf(*this) + ": results of this type are not supported");
+  if (operand(2).isPresent() && type(operand(2)) != (match.integerBias ? dnnl_s32 : dnnl_f32))
+    return refuse(nameOf(*this) + ": a bias of this type is not supported");
+  if (from->second.axis >= 0)
+    return refuse(nameOf(*this) + ": the first operand must have one scale and zero point");
+  if (by->second.axis >= 0 && by->second.axis != weightsAxis)
+    return refuse(nameOf(*this) + ": scales of the second operand must differ by result channel");
+  const uint32_t zero = by->second.zero;
+  if (zero != DVT_NO_VALUE && !isZero(zero) &&
+      (providers::product(problem.extents(zero)) != 1 || !problem.isConstant(zero)))
+    return refuse(nameOf(*this) + ": the second operand must have one constant zero point");
+  auto isFloat = [&](uint32_t value) {
+    return value == DVT_NO_VALUE || problem.type(value) == DVT_F32;
+  };
+  if (!isFloat(from->second.scale) || !isFloat(by->second.scale) ||
+      (match.resultGrid && !isFloat(match.resultGrid->scale)))
+    return refuse(nameOf(*this) + ": scales of f32 are supported");
+  if (match.resultGrid) {
+    std::optional<double> scale = problem.uniform(match.resultGrid->scale);
+    if (!scale || !(*scale > 1e-30 && *scale < 1e30))
+      return refuse(nameOf(*this) + ": the result's scale must be a constant of ordinary size");
+  }
+  return true;
+}
+
+bool Maker::addGrids(const Attributes &attributes, int weightsMask,
+                     std::vector<Argument> &arguments) const {
+  if (!isInt8())
+    return true;
+  auto count = [&](uint32_t value) { return providers::product(problem.extents(value)); };
+  auto add = [&](int argument, const Grid &grid, int mask, double shift) {
+    if (grid.scale != DVT_NO_VALUE) {
+      const int64_t scales = count(grid.scale);
+      if (library.primitive_attr_set_scales_mask(attributes.get(), argument,
+                                                 scales == 1 ? 0 : mask) != dnnl_success)
+        return false;
+      arguments.push_back({DNNL_ARG_ATTR_SCALES | argument,
+                           {},
+                           -1,
+                           {dnnl_f32, scales, grid.scale, DVT_NO_VALUE, DVT_NO_VALUE, 0},
+                           false});
+    }
+    if (isZero(grid.zero) && shift == 0)
+      return true;
+    if (library.primitive_attr_set_zero_points_mask(attributes.get(), argument, 0) != dnnl_success)
+      return false;
+    arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | argument,
+                         {},
+                         -1,
+                         {dnnl_s32, 1, grid.zero, DVT_NO_VALUE, DVT_NO_VALUE, shift},
+                         false});
+    return true;
+  };
+  // Bytes of u8 lose 128, and so does their zero point, which may be 0 by that.
+  Grid weights = match.grids.at(weightsValue);
+  double shift = flipWeights ? -128 : 0;
+  if (flipWeights && weights.zero != DVT_NO_VALUE && problem.uniform(weights.zero) == 128) {
+    weights.zero = DVT_NO_VALUE;
+    shift = 0;
+  }
+  return add(DNNL_ARG_SRC, match.grids.at(sourceValue), 0, 0) &&
+         add(DNNL_ARG_WEIGHTS, weights, weightsMask, shift) &&
+         (!match.resultGrid || add(DNNL_ARG_DST, *match.resultGrid, 0, 0));
+}
+
+Argument Maker::weightsArgument(const View &weights) const {
+  return {DNNL_ARG_WEIGHTS, weights, -1, {}, flipWeights};
+}
+
+Argument Maker::biasArgument(const View &bias) const {
+  if (!match.integerBias)
+    return {DNNL_ARG_BIAS, bias, -1};
+  return {DNNL_ARG_BIAS,
+          {},
+          -1,
+          {dnnl_f32, providers::product(bias.dims), bias.value, match.grids.at(sourceValue).scale,
+           match.grids.at(weightsValue).scale, 0},
+          false};
+}
+
+Desc Maker::biasDesc(const View &bias) const {
+  return Desc::strided(library, match.integerBias ? dnnl_f32 : type(bias), bias.dims, bias.strides);
+}
+
+bool maySaturate(const std::string &implementation, const dvt_target &target) {
+  auto has = [&](const char *part) { return implementation.find(part) != std::string::npos; };
+  const bool hasVnni = target.features && std::strstr(target.features, "vnni");
+  if (has("vnni") || has("amx"))
+    return false;
+  if (has("sse41") || has("avx"))
+    return !has("avx512_core_bf16") && !has("avx512_core_fp16"); // these include VNNI
+  return !hasVnni && !has("ref");
+}
+
+} // namespace dovetail::onednn

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantised convolutions and matrix products against onnxruntime without optimisations and against the literal graph in
+the reference provider: integer results may differ by one quantum, real ones by rounding. Every case runs with the
+libraries, and says whether a library's kernel has to have run."""
+import dataclasses
+
+import numpy as np
+import pytest
+
+from quantized import Heavy, Model, dovetail, onnxruntime, quanta, run, steps
+
+CONV = Heavy()
+MATMUL = Heavy(op="MatMul", x_shape=(2, 7, 48), channels=40, bias=False)
+GEMM = Heavy(op="Gemm", x_shape=(7, 48), channels=40)
+
+
+def but(base: Heavy, **changes) -> Heavy:
+    return dataclasses.replace(base, **changes)
+
+
+def check(tmp_path, model: Model, fused=True, opset=13):
+    """Right with libraries and without; with `fused`, a library runs the heavy op together with what is around it."""
+    path = model.save(tmp_path / "model.onnx", opset)
+    inputs = model.values()
+    truth = onnxruntime(path, inputs)
+    literal = run(path, inputs, "--only=reference")
+    found = run(path, inputs, "--only=onednn,reference")
+    for name, value in truth.items():
+        if value.dtype == np.float32:
+            size = max(np.abs(value).max(), 1e-30)
+            assert np.abs(literal[name] - value).max() <= 1e-5 * size
+            assert np.abs(found[name] - literal[name]).max() <= 1e-5 * size
+        else:
+            assert len(np.unique(value)) > 16, "the case is too easy"
+            assert quanta(literal[name], value) <= 1
+            assert quanta(found[name], literal[name]) <= 1
+            assert np.mean(found[name] != literal[name]) < 0.02
+    if fused:
+        kernels = [step["kernel"] for step in steps(path, "--only=onednn,reference")]
+        assert any("onednn" in kernel for kernel in kernels), kernels
+    return path
+
+
+@pytest.mark.parametrize("base", [CONV, MATMUL, GEMM], ids=lambda h: h.op)
+@pytest.mark.parametrize("x,xzero", [("u8", 128), ("u8", 0), ("u8", 255), ("s8", -128), ("s8", 127), ("s8", 3)])
+@pytest.mark.parametrize("y,yzero", [("u8", 0), ("u8", 255), ("s8", -7)])
+def test_types_and_zero_points(tmp_path, base, x, xzero, y, yzero):
+    check(tmp_path, Model(but(base, x=x, xzero=xzero, y=y, yzero=yzero)).qdq())
+
+
+@pytest.mark.parametrize("base", [CONV, MATMUL, GEMM, but(GEMM, transpose=True)], ids=lambda h: f"{h.op}{h.transpose}")
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("spread", [0, 3])
+def test_scales(tmp_path, base, per_channel, spread):
+    """Those of channels differ by up to three powers of ten."""
+    check(tmp_path, Model(but(base, per_channel=per_channel, spread=spread)).qdq())
+
+
+@pytest.mark.parametrize("wscale", [1e-6, 1e5])
+@pytest.mark.parametrize("base", [but(CONV, bias=False), MATMUL], ids=lambda h: h.op)
+def test_scales_far_from_one(tmp_path, base, wscale):
+    check(tmp_path, Model(but(base, wscale=wscale, per_channel=False, spread=0)).qdq())
+
+
+@pytest.mark.parametrize("base", [CONV, MATMUL, GEMM], ids=lambda h: h.op)
+@pytest.mark.parametrize("between", [("Relu",), ("Clip",), ("Add",), ("Add", "Relu"), ("Sigmoid",)],
+                         ids=lambda b: "+".join(b))
+def test_ops_between(tmp_path, base, between):
+    check(tmp_path, Model(but(base, between=between)).qdq())
+
+
+@pytest.mark.parametrize("changes", [dict(kernel=1, pad=0), dict(stride=2), dict(group=4), dict(channels=16, group=16),
+                                     dict(kernel=5, pad=0), dict(x_shape=(2, 3, 20, 17)), dict(channels=7)],
+                         ids=lambda c: ",".join(c))
+def test_windows(tmp_path, changes):
+    check(tmp_path, Model(but(CONV, **changes)).qdq())
+
+
+@pytest.mark.parametrize("base", [CONV, MATMUL], ids=lambda h: h.op)
+@pytest.mark.parametrize("x,w,y", [("u8", "s8", "u8"), ("s8", "s8", "s8"), ("u8", "u8", "u8")])
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_qlinear(tmp_path, base, x, w, y, per_channel):
+    if per_channel and w == "u8":
+        pytest.skip("onnxruntime has no such kernel")
+    zeros = dict(xzero=100 if x == "u8" else 11, wzero=131 if w == "u8" else 0, yzero=90 if y == "u8" else -30)
+    check(tmp_path, Model(but(base, x=x, w=w, y=y, per_channel=per_channel, **zeros)).qlinear(), fused=w == "s8")
+
+
+@pytest.mark.parametrize("w,wzero", [("s8", 0), ("u8", 128), ("u8", 100)])
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_dynamic_matmul(tmp_path, w, wzero, per_channel):
+    check(tmp_path, Model(but(MATMUL, w=w, wzero=wzero, per_channel=per_channel)).integer())
+
+
+@pytest.mark.parametrize("w,wzero", [("u8", 128), ("u8", 90)])
+def test_dynamic_conv(tmp_path, w, wzero):
+    check(tmp_path, Model(but(CONV, w=w, wzero=wzero)).integer(), fused=wzero == 128)
+
+
+def test_weights_of_u8(tmp_path):
+    check(tmp_path, Model(but(CONV, w="u8", wzero=128)).qdq())
+    check(tmp_path, Model(but(MATMUL, w="u8", wzero=117, per_channel=False)).qdq())
+
+
+def test_fan_out(tmp_path):
+    """One dequantisation feeds two convolutions and an addition, as in a residual block."""
+    model = Model(but(CONV, channels=16)).qdq()
+    model.node("DequantizeLinear", "y ys yz", "yf")
+    model.node("Conv", "yf wf", "second", **model.window())
+    model.node("QuantizeLinear", "second ys yz", "secondq")
+    model.node("DequantizeLinear", "secondq ys yz", "secondf")
+    model.node("Add", "yf secondf", "sum")
+    model.node("Relu", "sum", "positive")
+    model.node("QuantizeLinear", "positive ys yz", "z")
+    model.node("Conv", "yf wf", "real", **model.window())
+    model.outputs = {"z": np.uint8, "secondq": np.uint8, "real": np.float32}
+    path = model.save(tmp_path / "model.onnx")
+    inputs = model.values()
+    truth, found = onnxruntime(path, inputs), run(path, inputs, "--only=onednn,reference")
+    # One quantum of y becomes at most the sum of a row of weights, and rarely more than a few.
+    assert quanta(found["z"], truth["z"]) <= 4
+    assert np.abs(found["real"] - truth["real"]).max() <= 0.02 * np.abs(truth["real"]).max()
+
+
+@pytest.mark.parametrize("opset", [13, 19, 21])
+def test_movement_stays_in_integers(tmp_path, opset):
+    """Reshape, transpose, max-pool, slice, gather and concat between equal grids cost no conversion."""
+    model = Model(but(CONV, channels=16)).qdq()
+    model.add("to", np.array([1, 16, 99], np.int64))
+    model.add("some", np.array([3, 0, 5], np.int64))
+    for i, (op, extra, attributes) in enumerate([
+            ("MaxPool", "", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1]}),
+            ("Reshape", " to", {}), ("Transpose", "", {"perm": [0, 2, 1]}), ("Gather", " some", {"axis": 1})]):
+        before = "y" if i == 0 else f"q{i - 1}"
+        model.node("DequantizeLinear", f"{before} ys yz", f"f{i}")
+        model.node(op, f"f{i}" + extra, f"m{i}", **attributes)
+        model.node("QuantizeLinear", f"m{i} ys yz", f"q{i}")
+    model.outputs = {"q3": np.uint8}
+    path = check(tmp_path, model, opset=opset)
+    nodes = [step["node"] for step in steps(path, "--only=onednn,reference")]
+    assert not any("QuantizeLinear" in node and "Conv" not in node for node in nodes), nodes
+
+
+def refused(tmp_path, model: Model, *words, code=2):
+    path = model.save(tmp_path / "model.onnx")
+    message = dovetail("compile", path, "-o", tmp_path / "out.dvt", "--select=estimate", "--no-cache",
+                       code=code).stderr
+    assert all(word in message for word in words), message
+    assert not (tmp_path / "out.dvt").exists()
+
+
+def test_scale_of_zero_is_refused(tmp_path):
+    model = Model(CONV).qdq()
+    model.constants["ys"] = np.float32(0)
+    refused(tmp_path, model, "QuantizeLinear", "scale 0")
+    model = Model(CONV).qlinear()
+    model.constants["ys"] = np.float32(-1)
+    refused(tmp_path, model, "QLinearConv", "scale -1")
+
+
+def test_zero_point_of_another_type_is_refused(tmp_path):
+    model = Model(but(CONV, x="s8", xzero=0)).qdq()
+    model.constants["xz"] = np.array(0, np.uint8)
+    refused(tmp_path, model, "DequantizeLinear", "uint8", "int8")
+    model = Model(MATMUL).qlinear()
+    model.constants["xz"] = np.array(0, np.int8)
+    refused(tmp_path, model, "QLinearMatMul", "uint8", "int8")
+
+
+def test_scales_of_another_number_are_refused(tmp_path):
+    model = Model(CONV).qdq()
+    model.constants["ws"] = np.ones(5, np.float32)
+    path = model.save(tmp_path / "model.onnx")
+    message = dovetail("run", path, "--select=estimate", "--no-cache", code=2).stderr
+    assert "DequantizeLinear" in message, message
