@@ -333,8 +333,10 @@ bool make(Maker &maker) {
     return makeConvolution(maker);
   if (is({"q_linear_mat_mul", "mat_mul_integer"}))
     return makeMatMul(maker);
+  if (is({"quantize_linear", "dequantize_linear"}))
+    return makeRequantization(maker);
   if (maker.match.isQuantized())
-    return maker.refuse(std::string(name) + " of quantised operands is not supported");
+    return makeQuantizedSum(maker);
   if (maker.hasPRelu())
     return maker.refuse("p_relu after " + std::string(name) + " is not supported");
   if (is({"attention"}))
@@ -407,7 +409,8 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
         std::optional<Resolved> resolved = Settler(library, problem).run(attempt);
         if (!resolved)
           continue;
-        if (match->isQuantized() &&
+        if (attempt.numerics == "int8" && attempt.family != "reorder" &&
+            attempt.family != "binary" && attempt.family != "pooling" &&
             maySaturate(implementation(library, attempt.stages.back().description), target))
           continue;
         resolved->algorithm += suffix;

@@ -185,6 +185,8 @@ bool makeResampling(Maker &maker);
 bool makeConcat(Maker &maker);
 bool makeReorder(Maker &maker);
 bool makePointwise(Maker &maker);
+bool makeRequantization(Maker &maker);
+bool makeQuantizedSum(Maker &maker);
 
 /// Visits every implementation of every attempt, always in the same order; where `wanted` is not
 /// empty, only those of algorithms of that name. `visit` gets the attempt, to make primitives of,

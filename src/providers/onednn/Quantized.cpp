@@ -32,6 +32,8 @@ bool Maker::readContraction(const View &source, const View &weights, const View 
       return true;
     return refuse(nameOf(*this) + ": f32 operands are supported, or quantised ones");
   }
+  if (kGeneration == 2)
+    return refuse(nameOf(*this) + ": quantised operands are left to oneDNN 3");
   const auto from = match.grids.find(source.value), by = match.grids.find(weights.value);
   if (from == match.grids.end() || by == match.grids.end() || from == by)
     return refuse(nameOf(*this) + ": both operands must be quantised, or none");
