@@ -76,3 +76,36 @@ func.func @main(%x: tensor<1x4x6x6xi8>) -> tensor<*xf32> {
   %b = dvt.max_pool(%a) {kernel_shape = array<i64: 3, 3>} : (tensor<*xf32>) -> tensor<*xf32>
   return %b : tensor<*xf32>
 }
+
+// -----
+
+// Weights written as a product are dequantised ones, by column and by row.
+// CHECK-LABEL: func.func @main
+// CHECK: dvt.dequantize_linear({{.*}}axis = 1{{.*}}tensor<2x3xi8>, tensor<3xf32>
+// CHECK-NOT: dvt.cast
+// CHECK: dvt.mat_mul
+func.func @main(%x: tensor<5x2xf32>) -> tensor<*xf32> {
+  %w = dvt.constant {value = dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi8>} : tensor<2x3xi8>
+  %s = dvt.constant {value = dense<[[0.5, 0.25, 2.0]]> : tensor<1x3xf32>} : tensor<1x3xf32>
+  %a = dvt.cast(%w) {to = 1 : i64} : (tensor<2x3xi8>) -> tensor<*xf32>
+  %b = dvt.mul(%a, %s) : (tensor<*xf32>, tensor<1x3xf32>) -> tensor<*xf32>
+  %c = dvt.mat_mul(%x, %b) : (tensor<5x2xf32>, tensor<*xf32>) -> tensor<*xf32>
+  return %c : tensor<*xf32>
+}
+
+// -----
+
+// Of a table only the rows that are read become numbers.
+// CHECK-LABEL: func.func @main
+// CHECK-DAG: %[[ROWS:.*]] = dvt.gather({{.*}}tensor<2x3xi8>
+// CHECK-DAG: %[[REAL:.*]] = dvt.cast(%[[ROWS]])
+// CHECK-DAG: %[[SCALES:.*]] = dvt.gather({{.*}}tensor<2x1xf32>
+// CHECK: dvt.mul(%[[REAL]], %[[SCALES]]){{.*}}tensor<4x3xf32>
+func.func @main(%x: tensor<4xi64>) -> tensor<*xf32> {
+  %w = dvt.constant {value = dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi8>} : tensor<2x3xi8>
+  %s = dvt.constant {value = dense<[[0.5], [0.25]]> : tensor<2x1xf32>} : tensor<2x1xf32>
+  %a = dvt.cast(%w) {to = 1 : i64} : (tensor<2x3xi8>) -> tensor<*xf32>
+  %b = dvt.mul(%a, %s) : (tensor<*xf32>, tensor<2x1xf32>) -> tensor<*xf32>
+  %c = dvt.gather(%b, %x) {axis = 0 : i64} : (tensor<*xf32>, tensor<4xi64>) -> tensor<*xf32>
+  return %c : tensor<*xf32>
+}

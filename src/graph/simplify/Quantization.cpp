@@ -2,8 +2,8 @@
 //
 // Quantised values move as integers: dequantisation goes behind what only moves elements (and
 // behind max pooling, which commutes with a rising function), quantisation in front of it. Where
-// the two then meet with the same scale and zero point they cancel. All of it is exact: no result
-// changes by a bit, elements only become smaller where they are moved.
+// the two then meet with the same scale and zero point they cancel. Weights written as a product of
+// cast integers and scales are dequantised ones. All of it is exact: no result changes by a bit.
 #include <cfloat>
 #include <cmath>
 
@@ -148,13 +148,110 @@ LogicalResult dequantizeAfterConcat(Operation *op, PatternRewriter &rewriter) {
   return success();
 }
 
+/// The dimension along which a constant of f32 differs, when it is broadcast to `type`: -1 where it
+/// is one number. Nothing where it differs along more.
+std::optional<int64_t> wideDimension(Value scale, RankedTensorType type) {
+  if (!constantOf(scale) || !typeOf(scale).getElementType().isF32())
+    return std::nullopt;
+  ArrayRef<int64_t> shape = typeOf(scale).getShape();
+  int64_t offset = type.getRank() - int64_t(shape.size()), wide = -1;
+  if (offset < 0)
+    return std::nullopt;
+  for (auto [d, extent] : llvm::enumerate(shape)) {
+    if (extent == 1)
+      continue;
+    if (wide >= 0 || extent != type.getDimSize(offset + int64_t(d)))
+      return std::nullopt;
+    wide = offset + int64_t(d);
+  }
+  return wide;
+}
+
+/// Whether `value` is read as weights, or as a table that rows are gathered from.
+bool areWeights(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    unsigned place = use.getOperandNumber();
+    return (place == 1 && (isOp(user, "mat_mul") || isOp(user, "gemm") || isOp(user, "conv"))) ||
+           (place == 0 && isOp(user, "gather"));
+  });
+}
+
+/// Weights written as cast(w) * scale are dequantised ones.
+LogicalResult recogniseDequantization(Operation *op, PatternRewriter &rewriter) {
+  RankedTensorType type = typeOf(op->getResult(0));
+  if (!type.hasStaticShape() || type.getRank() < 2 || !type.getElementType().isF32() ||
+      !areWeights(op->getResult(0)))
+    return failure();
+  for (unsigned side : {0, 1}) {
+    Operation *cast = definedBy(op->getOperand(side), "cast");
+    Value scale = op->getOperand(1 - side);
+    if (!cast || !constantOf(cast->getOperand(0)) ||
+        !typeOf(cast->getOperand(0)).getElementType().isInteger(8) ||
+        typeOf(cast->getOperand(0)).getShape() != type.getShape())
+      continue;
+    std::optional<int64_t> axis = wideDimension(scale, type);
+    if (!axis)
+      continue;
+    SmallVector<int64_t> count;
+    if (*axis >= 0)
+      count.push_back(type.getDimSize(*axis));
+    Value flat = createReshape(rewriter, op->getLoc(), scale,
+                               RankedTensorType::get(count, typeOf(scale).getElementType()));
+    if (!flat)
+      return failure();
+    rewriter.replaceOp(
+        op,
+        createValue(rewriter, op->getLoc(), "dequantize_linear", {cast->getOperand(0), flat}, type,
+                    rewriter.getNamedAttr(
+                        "axis", rewriter.getI64IntegerAttr(std::max<int64_t>(*axis, 0)))));
+    return success();
+  }
+  return failure();
+}
+
+/// Rows of a table with a scale for each: rows and scales are gathered, then multiplied.
+LogicalResult gatherBeforeScaling(Operation *op, PatternRewriter &rewriter) {
+  if (succeeded(dequantizeAfterMove(op, rewriter)))
+    return success();
+  Operation *inner = definedBy(op->getOperand(0), "dequantize_linear");
+  if (!inner || intAttribute(inner, "axis", 1) != 0 || intAttribute(op, "axis", 0) != 0 ||
+      intAttribute(inner, "block_size", 0) != 0 || typeOf(inner->getOperand(1)).getRank() != 1 ||
+      (inner->getNumOperands() > 2 && !isAbsent(inner->getOperand(2)) &&
+       uniformNumber(inner->getOperand(2)) != 0.0))
+    return failure();
+  RankedTensorType type = typeOf(op->getResult(0)), table = typeOf(inner->getOperand(0)),
+                   scales = typeOf(inner->getOperand(1));
+  if (!table.hasStaticShape() || !type.getElementType().isF32() || !scales.hasStaticShape() ||
+      !scales.getElementType().isF32() || !isSmallInteger(table.getElementType()))
+    return failure();
+  SmallVector<int64_t> column(table.getRank(), 1);
+  column[0] = table.getDimSize(0);
+  Value tall = createReshape(rewriter, op->getLoc(), inner->getOperand(1),
+                             RankedTensorType::get(column, scales.getElementType()));
+  if (!tall)
+    return failure();
+  Shape picked = extentsOf(type);
+  for (size_t d = picked.size() - size_t(table.getRank()) + 1; d < picked.size(); ++d)
+    picked[d] = Extent(1);
+  Value rows = again(op, inner->getOperand(0), table.getElementType(), type, rewriter);
+  Value factors = again(op, tall, scales.getElementType(),
+                        tensorType(scales.getElementType(), picked), rewriter);
+  Value real = createValue(rewriter, op->getLoc(), "cast", rows, type,
+                           rewriter.getNamedAttr("to", rewriter.getI64IntegerAttr(DVT_F32)));
+  rewriter.replaceOp(op, createValue(rewriter, op->getLoc(), "mul", {real, factors}, type));
+  return success();
+}
+
 } // namespace
 
 void addQuantizationRewrites(RewritePatternSet &set) {
   addRewrite(set, "quantize_linear", cancelPair, 2);
   addRewrite(set, "quantize_linear", quantizeBeforeMove);
-  for (const char *name : {"reshape", "slice", "gather", "max_pool"})
+  addRewrite(set, "mul", recogniseDequantization, 2);
+  for (const char *name : {"reshape", "slice", "max_pool"})
     addRewrite(set, name, dequantizeAfterMove);
+  addRewrite(set, "gather", gatherBeforeScaling);
   addRewrite(set, "transpose", dequantizeAfterTranspose);
   addRewrite(set, "concat", dequantizeAfterConcat);
 }

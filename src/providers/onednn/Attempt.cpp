@@ -67,8 +67,12 @@ Desc Maker::styled(const View &view, Style style) const {
 Desc Maker::weights(const View &view) const {
   if (!isConstant(view))
     return plain(view);
-  const bool flips = flipWeights && view.value == weightsValue;
-  return Desc::any(library, flips ? dnnl_s8 : type(view), view.dims);
+  const bool own = view.value == weightsValue;
+  return Desc::any(library,
+                   own && widenWeights  ? dnnl_f32
+                   : own && flipWeights ? dnnl_s8
+                                        : type(view),
+                   view.dims);
 }
 
 std::vector<Style> Maker::propagatingStyles(const View &view) const {
@@ -166,8 +170,8 @@ namespace {
 /// Settles the layouts of one implementation; nothing where one cannot be expressed at the door.
 class Settler {
 public:
-  Settler(const Library &library, const ProblemReader &problem)
-      : library(library), problem(problem) {}
+  Settler(const Library &library, const ProblemReader &problem, const Match &match)
+      : library(library), problem(problem), match(match) {}
 
   std::optional<Resolved> run(const Attempt &attempt) {
     Resolved &r = resolved;
@@ -226,7 +230,9 @@ private:
                     {},
                     false,
                     argument.derived,
-                    argument.flipSign};
+                    argument.flipSign,
+                    argument.widen,
+                    argument.widen ? match.grids.at(argument.view.value) : Grid{}};
     if (argument.derived.isPresent()) {
       binding.desc = Desc::strided(library, argument.derived.type, {argument.derived.count}, {1});
       if (!binding.desc)
@@ -265,6 +271,10 @@ private:
           return false;
         text = *layout;
       }
+    }
+    if ((binding.widen || binding.flipSign) && !binding.needsPacking) {
+      resolved.packs = true;
+      resolved.packedBytes += binding.desc.bytes();
     }
     if (problem.isLiteral(value) || problem.isConstant(value))
       return true;
@@ -315,6 +325,7 @@ private:
 
   const Library &library;
   const ProblemReader &problem;
+  const Match &match;
   Resolved resolved;
   bool fixed = false;
   std::map<uint32_t, std::string> seen;
@@ -406,7 +417,7 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
           continue;
         if (!wanted.empty() && Settler::algorithmOf(library, attempt) + suffix != wanted)
           continue;
-        std::optional<Resolved> resolved = Settler(library, problem).run(attempt);
+        std::optional<Resolved> resolved = Settler(library, problem, *match).run(attempt);
         if (!resolved)
           continue;
         if (attempt.numerics == "int8" && attempt.family != "reorder" &&

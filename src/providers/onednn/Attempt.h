@@ -36,6 +36,7 @@ struct Argument {
       -1; ///< or an intermediate of this number, in the layout the primitives agreed on
   Derived derived = {};  ///< or this
   bool flipSign = false; ///< a constant of u8 that the primitive gets as s8, 128 less
+  bool widen = false;    ///< a quantised constant that the primitive gets as f32
 };
 
 /// One primitive.
@@ -70,6 +71,8 @@ struct Binding {
   bool needsPacking = false; ///< a constant whose desc is not plain
   Derived derived = {};      ///< as in Argument
   bool flipSign = false;     ///< as in Argument
+  bool widen = false;        ///< as in Argument
+  Grid grid = {};            ///< of the constant, where it is widened
 };
 
 /// An implementation with everything settled.
@@ -121,7 +124,9 @@ public:
   /// scales may differ. False with `reason` filled.
   bool readContraction(const View &source, const View &weights, const View &result,
                        int weightsAxis);
-  bool isInt8() const { return match.isQuantized(); }
+  bool isInt8() const { return match.isQuantized() && !widenWeights; }
+  /// Whether only the weights are quantised, and become f32 when they are packed.
+  bool widensWeights() const { return widenWeights; }
   /// After readContraction: scales and zero points as attributes and arguments. `weightsMask`: of
   /// the dimensions that `weightsAxis` is in oneDNN's terms.
   bool addGrids(const Attributes &attributes, int weightsMask,
@@ -165,7 +170,7 @@ private:
   AttemptSink sink;
   /// Values of the contraction's operands, set by readContraction.
   uint32_t sourceValue = DVT_NO_VALUE, weightsValue = DVT_NO_VALUE;
-  bool flipWeights = false;
+  bool flipWeights = false, widenWeights = false;
 };
 
 /// Whether an implementation of this name may sum products of bytes in 16 bits, where they

@@ -102,6 +102,34 @@ bool Kernel::derive(const ProblemReader &problem, const Binding &binding,
   return true;
 }
 
+std::vector<float> Kernel::widen(const ProblemReader &problem, const Binding &binding,
+                                 const void *bytes, const dvt_prepare_args &args) const {
+  const uint32_t value = binding.view.value;
+  const Dims extents = problem.extents(value);
+  auto numbers = [&](uint32_t of, double otherwise) {
+    return of == DVT_NO_VALUE ? std::optional(std::vector<double>{otherwise})
+                              : numbersOf(problem, of, args);
+  };
+  const std::optional<std::vector<double>> scales = numbers(binding.grid.scale, 1),
+                                           zeros = numbers(binding.grid.zero, 0);
+  const size_t axis = static_cast<size_t>(std::max(binding.grid.axis, 0));
+  const auto count = static_cast<size_t>(extents.empty() ? 1 : extents[axis]);
+  auto fits = [&](const std::optional<std::vector<double>> &list) {
+    return list && (list->size() == 1 || (binding.grid.axis >= 0 && list->size() == count));
+  };
+  if (!fits(scales) || !fits(zeros))
+    return {};
+  const auto inner = static_cast<size_t>(providers::product(extents, axis + 1, extents.size()));
+  std::vector<float> result(static_cast<size_t>(providers::product(extents)));
+  for (size_t i = 0; i < result.size(); ++i) {
+    const size_t channel = i / inner % count;
+    result[i] = static_cast<float>((providers::elementAsDouble(bytes, problem.type(value), i) -
+                                    (*zeros)[zeros->size() == 1 ? 0 : channel]) *
+                                   (*scales)[scales->size() == 1 ? 0 : channel]);
+  }
+  return result;
+}
+
 void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding,
                             const dvt_prepare_args &args, std::string &reason) {
   const uint32_t value = binding.view.value;
@@ -126,9 +154,18 @@ void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding
     reason = "a constant operand came without bytes";
     return nullptr;
   }
-  if (!binding.needsPacking && !binding.flipSign)
+  if (!binding.needsPacking && !binding.flipSign && !binding.widen)
     return const_cast<void *>(bytes);
   providers::PackingClock clock(&args);
+  std::vector<float> widened;
+  if (binding.widen) {
+    widened = widen(problem, binding, bytes, args);
+    if (widened.empty()) {
+      reason = "scales or zero points came without bytes, or in another number than channels";
+      return nullptr;
+    }
+    bytes = widened.data();
+  }
   std::vector<uint8_t> flipped;
   if (binding.flipSign) {
     const auto *first = static_cast<const uint8_t *>(bytes);
@@ -143,7 +180,7 @@ void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding
     return nullptr;
   }
   if (!binding.needsPacking) {
-    std::memcpy(packed, bytes, flipped.size());
+    std::memcpy(packed, bytes, binding.desc.bytes());
   } else if (!reorder(binding.plain, bytes, binding.desc, packed)) {
     reason = "oneDNN cannot bring a constant into the layout its implementation wants";
     return nullptr;

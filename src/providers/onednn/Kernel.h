@@ -81,6 +81,9 @@ private:
   /// The numbers of a constant of the problem; nothing where it came without bytes.
   std::optional<std::vector<double>> numbersOf(const ProblemReader &problem, uint32_t value,
                                                const dvt_prepare_args &args) const;
+  /// A quantised constant as f32; empty where its scales or zero points do not fit.
+  std::vector<float> widen(const ProblemReader &problem, const Binding &binding, const void *bytes,
+                           const dvt_prepare_args &args) const;
   /// A vector made of constants, or `argument` set up for one made at each run.
   bool derive(const ProblemReader &problem, const Binding &binding, const dvt_prepare_args &args,
               Argument &argument, std::string &reason);

@@ -224,11 +224,14 @@ bool makeMatMul(Maker &maker) {
   const bool constant = maker.isConstant(product.b);
   if (constant)
     attemptMatMul(maker, product, true);
-  attemptMatMul(maker, product, false);
+  const bool plain = !maker.widensWeights();
+  if (plain)
+    attemptMatMul(maker, product, false);
   if (product.rank() == 2) {
     if (constant)
       attemptInnerProduct(maker, product, true);
-    attemptInnerProduct(maker, product, false);
+    if (plain)
+      attemptInnerProduct(maker, product, false);
   }
   return true;
 }

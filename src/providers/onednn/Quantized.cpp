@@ -32,6 +32,16 @@ bool Maker::readContraction(const View &source, const View &weights, const View 
       return true;
     return refuse(nameOf(*this) + ": f32 operands are supported, or quantised ones");
   }
+  const Grid *quantized =
+      match.grids.count(weights.value) ? &match.grids.at(weights.value) : nullptr;
+  if (quantized && match.grids.size() == 1 && !match.resultGrid && isByte(type(weights)) &&
+      isConstant(weights) && isF32({&source, &operand(2), &result}) &&
+      problem.isConstant(quantized->scale) &&
+      (quantized->zero == DVT_NO_VALUE || problem.isConstant(quantized->zero))) {
+    weightsValue = weights.value;
+    widenWeights = true;
+    return true;
+  }
   if (kGeneration == 2)
     return refuse(nameOf(*this) + ": quantised operands are left to oneDNN 3");
   const auto from = match.grids.find(source.value), by = match.grids.find(weights.value);
@@ -112,7 +122,7 @@ bool Maker::addGrids(const Attributes &attributes, int weightsMask,
 }
 
 Argument Maker::weightsArgument(const View &weights) const {
-  return {DNNL_ARG_WEIGHTS, weights, -1, {}, flipWeights};
+  return {DNNL_ARG_WEIGHTS, weights, -1, {}, flipWeights, widenWeights};
 }
 
 Argument Maker::biasArgument(const View &bias) const {

@@ -69,6 +69,9 @@ bool makeRequantization(Maker &maker) {
     return maker.refuse(name + ": bytes with one constant scale and zero point are supported");
   for (Style before : maker.propagatingStyles(source))
     for (Style after : maker.propagatingStyles(result)) {
+      // 3.2 gives wrong numbers on the way back from other layouts (7x7 images of many channels).
+      if (before != after && before != Style::RowMajor)
+        continue;
       std::vector<Argument> arguments{{DNNL_ARG_FROM, source, -1}, {DNNL_ARG_TO, result, -1}};
       const Desc a = maker.styled(source, before), b = maker.styled(result, after);
       const Attributes attributes = maker.attributes({}, Style::RowMajor, arguments);
