@@ -187,6 +187,38 @@ def test_movement_stays_in_integers(tmp_path, opset):
     assert not any("quantize" in text and "conv" not in text for text in ops), ops
 
 
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("form", ["product", "dequantised"])
+def test_weights_alone(tmp_path, per_channel, form):
+    """Activations stay f32; weights are written as a cast and a product, or dequantised."""
+    model = Model(but(MATMUL, per_channel=per_channel, spread=2))
+    model.inputs = {"x": (np.float32, (2, 7, 48)), "rows": (np.int64, (2, 3))}
+    model.add("table", model.rng.integers(-128, 128, (11, 6)).astype(np.int8))
+    model.add("tablescale", model.rng.uniform(0.1, 1, (11, 1)).astype(np.float32))
+    if form == "product":
+        model.node("Cast", "w", "wc", to=1)
+        model.node("Mul", "wc ws", "wf")
+    else:
+        model.node("DequantizeLinear", "w ws wz", "wf", **({"axis": 1} if per_channel else {}))
+    model.node("MatMul", "x wf", "product")
+    model.add("addend", model.rng.standard_normal(40).astype(np.float32))
+    model.node("Add", "product addend", "y")
+    model.node("Cast", "table", "tc", to=1)
+    model.node("Mul", "tc tablescale", "tf")
+    model.node("Gather", "tf rows", "picked", axis=0)
+    model.outputs = {"y": np.float32, "picked": np.float32}
+    path = model.save(tmp_path / "model.onnx")
+    inputs = {"x": model.rng.standard_normal((2, 7, 48)).astype(np.float32), "rows": np.array([[0, 10, 3], [-1, 5, 5]])}
+    truth = onnxruntime(path, inputs)
+    for only in ("reference", "onednn,reference"):
+        found = run(path, inputs, f"--only={only}")
+        assert np.abs(found["y"] - truth["y"]).max() <= 1e-5 * np.abs(truth["y"]).max()
+        assert np.array_equal(found["picked"], truth["picked"])
+    plan = steps(path, "--only=onednn,reference")
+    assert any("onednn" in step["kernel"] and "dequantize_linear+mat_mul" in step["ops"] for step in plan), plan
+    assert not any("i8[11,6]" in step["problem"] and "f32[11,6]" in step["problem"] for step in plan), plan
+
+
 def refused(tmp_path, model: Model, *words, code=2):
     path = model.save(tmp_path / "model.onnx")
     message = dovetail("compile", path, "-o", tmp_path / "out.dvt", "--select=estimate", "--no-cache",
