@@ -66,12 +66,7 @@ private:
   Strided strided(const AffineOperand &operand, dvt_type type) {
     Strided result;
     result.type = type;
-    const dvt_value &value = e.problem.value(operand.value);
-    if (e.problem.inputOf(operand.value) >= 0 || e.problem.outputOf(operand.value) >= 0)
-      result.pointer = e.pointerOf(operand.value);
-    else
-      result.pointer =
-          e.embed({static_cast<const char *>(value.literal), size_t(value.literal_bytes)});
+    result.pointer = e.pointerOf(operand.value);
     result.offset = e.extentOf(operand.offset);
     for (const Extent &stride : operand.strides)
       result.strides.push_back(e.extentOf(stride));

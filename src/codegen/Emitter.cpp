@@ -40,26 +40,11 @@ VectorType Emitter::vectorOf(Type element, unsigned lanes) {
   return VectorType::get({int64_t(lanes)}, element);
 }
 
-bool Emitter::isSupportedType(dvt_type type) {
-  switch (type) {
-  case DVT_F32:
-  case DVT_U8:
-  case DVT_I8:
-  case DVT_U16:
-  case DVT_I16:
-  case DVT_I32:
-  case DVT_U32:
-  case DVT_I64:
-  case DVT_BOOL:
-    return true;
-  default:
-    return false;
-  }
-}
-
 Type Emitter::registerType(dvt_type type) {
   switch (type) {
   case DVT_F32:
+  case DVT_F16:
+  case DVT_BF16:
     return f32Type();
   case DVT_BOOL:
     return i1Type();
@@ -454,6 +439,8 @@ Value Emitter::tensor(uint32_t number) {
 Value Emitter::pointerOf(uint32_t value) {
   if (problem.inputOf(value) >= 0)
     return inputPointer(problem.inputOf(value));
+  if (problem.outputOf(value) < 0 && problem.isLiteral(value) && problem.value(value).literal)
+    return embedLiteral(value);
   assert(problem.outputOf(value) >= 0 && "a value without memory");
   return outputPointer(problem.outputOf(value));
 }
@@ -472,6 +459,20 @@ Value Emitter::embed(ArrayRef<char> bytes) {
   }
   return atEntry(
       [&] { return Value(LLVM::AddressOfOp::create(builder, location(), pointerType(), name)); });
+}
+
+Value Emitter::embedLiteral(uint32_t value) {
+  Value &known = literals[value];
+  if (known)
+    return known;
+  const dvt_value &literal = problem.value(value);
+  const char *bytes = static_cast<const char *>(literal.literal);
+  llvm::SmallVector<char, 0> data(bytes, bytes + literal.literal_bytes);
+  // Where all are known to be equal, one stands for all.
+  uint64_t size = uint64_t(ProblemReader::elements(literal)) * elementBytes(literal.type);
+  for (uint64_t i = 0; data.size() < size; ++i)
+    data.push_back(data[i]);
+  return known = embed(data);
 }
 
 Value Emitter::extent(uint32_t number, uint32_t dimension) {

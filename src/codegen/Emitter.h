@@ -50,10 +50,9 @@ public:
   mlir::Type f32Type(), f64Type(), i64Type(), i32Type(), i8Type(), i1Type(), pointerType();
   mlir::VectorType vectorOf(mlir::Type element, unsigned lanes);
   mlir::VectorType f32Vector() { return vectorOf(f32Type(), lanes()); }
-  /// How an element lives in registers: f32 as f32, bool as i1, i8 u8 i16 u16 i32 as i32, i64 u32
-  /// as i64.
+  /// How an element lives in registers: f32 f16 bf16 as f32, bool as i1, i8 u8 i16 u16 i32 as i32,
+  /// i64 u32 as i64.
   mlir::Type registerType(dvt_type type);
-  static bool isSupportedType(dvt_type type);
 
   // --- Constants ---
   Value index(int64_t number); ///< i64
@@ -96,6 +95,8 @@ public:
   Value bitNot(Value a);                      ///< i1 or integers
   Value bitcast(Value a, mlir::Type element); ///< same bits, element type of the same width
   Value convert(Value a, mlir::Type element); ///< number to number, floats to integers toward zero
+  /// A register as it comes back from memory of `type`: the nearest number of that type.
+  Value rounded(dvt_type type, Value a) { return widen(type, narrow(type, a)); }
   /// Comparisons give i1; with NaN all are false except ne.
   Value lt(Value a, Value b), le(Value a, Value b), gt(Value a, Value b), ge(Value a, Value b),
       eq(Value a, Value b), ne(Value a, Value b);
@@ -167,10 +168,12 @@ public:
   Value tensor(uint32_t number);
   Value inputPointer(uint32_t input) { return tensor(input); }
   Value outputPointer(uint32_t output) { return tensor(problem.problem().input_count + output); }
-  /// Pointer of a problem value that is an input or output.
+  /// Pointer of a problem value that is an input, an output or a literal.
   Value pointerOf(uint32_t value);
   /// Read-only bytes that become part of the kernel, 64-byte aligned.
   Value embed(llvm::ArrayRef<char> bytes);
+  /// All elements of a literal, row-major, which become part of the kernel.
+  Value embedLiteral(uint32_t value);
   /// Extent of an input or output; a constant where static.
   Value extent(uint32_t tensorNumber, uint32_t dimension);
   /// Any extent that is static or also an extent of some input or output.
@@ -190,12 +193,14 @@ private:
   mlir::Type memoryType(dvt_type type);
   Value widen(dvt_type type, Value loaded);
   Value narrow(dvt_type type, Value value);
+  Value narrowToBfloat(Value value);
   Value address(Value pointer, Value offset, mlir::Type element);
 
   mlir::Block &entry;
   unsigned vectorLanes;
   std::string failed;
   std::vector<Value> tensors;
+  llvm::DenseMap<uint32_t, Value> literals; ///< pointers of those embedded
   std::vector<std::vector<Value>> extents;
   Value dataArray, extentArray, workspacePointer, scratchPointer;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loads and stores of the Emitter: narrow elements are widened to their register type on the way in
-// and cut on the way out; nothing is assumed of alignment beyond that of an element.
+// and cut on the way out; nothing is assumed of alignment beyond that of an element. Elements of
+// 16-bit floats travel as integers, which all levels load and store under masks.
 #include "codegen/Emitter.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -18,6 +19,15 @@ Type Emitter::memoryType(dvt_type type) {
 
 Value Emitter::widen(dvt_type type, Value loaded) {
   Type element = registerType(type);
+  if (type == DVT_F16)
+    return convert(bitcast(loaded, builder.getF16Type()), f32Type());
+  if (type == DVT_BF16) {
+    Type wide = i32Type();
+    if (auto vector = dyn_cast<VectorType>(loaded.getType()))
+      wide = VectorType::get(vector.getShape(), wide);
+    Value bits = builder.createOrFold<arith::ExtUIOp>(location(), wide, loaded);
+    return bitcast(shiftLeft(bits, integerConstant(wide, 16)), f32Type());
+  }
   if (type == DVT_BOOL)
     return ne(loaded, integerConstant(loaded.getType(), 0));
   if (getElementTypeOrSelf(loaded) == element)
@@ -30,7 +40,24 @@ Value Emitter::widen(dvt_type type, Value loaded) {
                     : builder.createOrFold<arith::ExtSIOp>(location(), wide, loaded);
 }
 
-Value Emitter::narrow(dvt_type type, Value value) { return convert(value, memoryType(type)); }
+/// To the nearest bf16, ties to even, by integers: the instructions for it take tiny numbers for
+/// zeros.
+Value Emitter::narrowToBfloat(Value value) {
+  Value bits = bitcast(value, i32Type());
+  auto like = [&](int64_t number) { return integerConstant(bits.getType(), number); };
+  Value upper = shiftRight(bits, like(16));
+  Value nearest = shiftRight(add(bits, add(bitAnd(upper, like(1)), like(0x7fff))), like(16));
+  Value quiet = bitOr(upper, like(0x40));
+  return convert(select(ne(value, value), quiet, nearest), builder.getI16Type());
+}
+
+Value Emitter::narrow(dvt_type type, Value value) {
+  if (type == DVT_F16)
+    return bitcast(convert(value, builder.getF16Type()), builder.getI16Type());
+  if (type == DVT_BF16)
+    return narrowToBfloat(value);
+  return convert(value, memoryType(type));
+}
 
 Value Emitter::address(Value pointer, Value offset, Type element) {
   if (constantIndex(offset) == 0)
@@ -68,7 +95,28 @@ Value Emitter::loadVector(dvt_type type, Value pointer, Value offset, unsigned l
                                                 uint32_t(elementBytes(type))));
 }
 
+/// The only lane of a mask that is known, or nothing.
+static std::optional<unsigned> onlyLane(Value mask) {
+  auto constant = mask ? mask.getDefiningOp<arith::ConstantOp>() : arith::ConstantOp();
+  auto bits = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  if (!bits)
+    return std::nullopt;
+  std::optional<unsigned> only;
+  unsigned lane = 0;
+  for (bool bit : bits.getValues<bool>()) {
+    if (bit && only)
+      return std::nullopt;
+    if (bit)
+      only = lane;
+    ++lane;
+  }
+  return only;
+}
+
 void Emitter::storeVector(dvt_type type, Value vector, Value pointer, Value offset, Value mask) {
+  // LLVM 22 makes of a cut element that is stored alone a store of the register's whole width.
+  if (auto lane = onlyLane(mask))
+    return store(type, extract(vector, *lane), pointer, add(offset, int64_t(*lane)));
   Value to = address(pointer, offset, memoryType(type)), value = narrow(type, vector);
   if (mask)
     LLVM::MaskedStoreOp::create(builder, location(), value, to, mask, uint32_t(elementBytes(type)));

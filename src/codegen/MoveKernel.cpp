@@ -17,6 +17,9 @@ namespace {
 
 using Positions = std::vector<PulledIndex>;
 
+/// Elements of types without registers are moved as numbers of their size.
+dvt_type carrierType(dvt_type type) { return type == DVT_F64 || type == DVT_U64 ? DVT_I64 : type; }
+
 class Puller {
 public:
   Puller(Emitter &emitter, const Layout &layout, uint32_t rank)
@@ -54,7 +57,7 @@ public:
     ValueMap values;
     for (uint32_t i = 0; i < op.input_count; ++i)
       if (auto operand = ProblemReader::input(op, i))
-        values[*operand] = pull(*operand, broadcast(*operand, value, where), mask);
+        values[*operand] = pull(*operand, aligned(op, i, where), mask);
     emitPointwiseOp(e, op, lanes, values);
     return e.splat(values[value], lanes);
   }
@@ -72,6 +75,19 @@ private:
     return e.extentOf(problem.value(value).extents[dimension]);
   }
 
+  Positions aligned(const dvt_op &op, uint32_t position, const Positions &where) {
+    const dvt_value &value = problem.value(*ProblemReader::input(op, position));
+    auto dimensions = operandDimensions(problem, op, position);
+    if (!dimensions) {
+      e.fail(dimensions.error().message);
+      return Positions(value.rank, at.constant(0));
+    }
+    Positions positions;
+    for (uint32_t i = 0; i < value.rank; ++i)
+      positions.push_back(isOne(value.extents[i]) ? at.constant(0) : where[(*dimensions)[i]]);
+    return positions;
+  }
+
   Positions broadcast(uint32_t operand, uint32_t result, const Positions &where) {
     const dvt_value &value = problem.value(operand);
     Positions positions;
@@ -83,17 +99,6 @@ private:
   }
 
   // --- Loads ---
-
-  Value pointer(uint32_t value) {
-    if (problem.inputOf(value) >= 0)
-      return e.pointerOf(value);
-    Value &known = literals[value];
-    if (!known) {
-      const dvt_value &literal = problem.value(value);
-      known = e.embed({static_cast<const char *>(literal.literal), size_t(literal.literal_bytes)});
-    }
-    return known;
-  }
 
   Value load(uint32_t value, const Positions &where, Value mask) {
     const dvt_value &tensor = problem.value(value);
@@ -118,10 +123,10 @@ private:
       stride = e.mul(stride, length);
     }
     if (offset.uniform())
-      return e.loadSplat(tensor.type, pointer(value), offset.scalar, lanes);
+      return e.loadSplat(carrierType(tensor.type), e.pointerOf(value), offset.scalar, lanes);
     if (!offset.vector && offset.step == 1)
-      return e.loadVector(tensor.type, pointer(value), offset.scalar, lanes, mask);
-    return e.gather(tensor.type, pointer(value), at.lanes(offset), mask);
+      return e.loadVector(carrierType(tensor.type), e.pointerOf(value), offset.scalar, lanes, mask);
+    return e.gather(carrierType(tensor.type), e.pointerOf(value), at.lanes(offset), mask);
   }
 
   // --- Movement whose positions are known ---
@@ -275,7 +280,7 @@ private:
       all = all ? e.bitAnd(all, within) : within;
     }
     auto filling = [&](Value) {
-      mlir::Type type = e.vectorOf(e.registerType(problem.value(source).type), lanes);
+      mlir::Type type = e.vectorOf(e.registerType(carrierType(problem.value(source).type)), lanes);
       auto value = ProblemReader::input(op, 2);
       return value ? pull(*value, Positions(problem.value(*value).rank, at.constant(0)), {})
                    : e.constant(type, 0);
@@ -448,7 +453,6 @@ private:
   const Layout &layout;
   uint32_t rank;
   unsigned lanes;
-  llvm::DenseMap<uint32_t, Value> literals;
 };
 
 class MoveEmitter {
@@ -506,7 +510,7 @@ private:
       Value value = puller.pull(output, where, valid);
       if (unpadded)
         value = e.select(unpadded, value, e.constant(value.getType(), 0));
-      e.storeVector(space.type(operand), value, space.pointer(operand),
+      e.storeVector(carrierType(space.type(operand)), value, space.pointer(operand),
                     e.add(space.offset(operand, indices, last), i), mask);
     }
   }

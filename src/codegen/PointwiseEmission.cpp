@@ -24,7 +24,7 @@ public:
   }
 
   Value emit(Value a, Value b, Value c) {
-    bool floats = node.type == DVT_F32;
+    bool floats = isFloatType(node.type);
     switch (node.kind) {
     case Kind::Leaf:
       e.fail("an operand of an element-wise op has no register");
@@ -144,7 +144,11 @@ public:
     case Kind::Select:
       return e.select(a, b, c);
     case Kind::Cast:
+      if (node.type == DVT_F16 || node.type == DVT_BF16)
+        return e.rounded(node.type, e.convert(a, e.f32Type()));
       return wrap(e.convert(a, e.registerType(node.type)));
+    case Kind::Saturate:
+      return saturate(a);
     default:
       e.fail("a reduction where an element-wise op is expected");
       return e.constant(type, 0);
@@ -159,7 +163,8 @@ private:
 
   Value wrap(Value value) {
     Type element = e.registerType(node.type);
-    if (node.type == DVT_F32 || node.type == DVT_BOOL || bits() == element.getIntOrFloatBitWidth())
+    if (isFloatType(node.type) || node.type == DVT_BOOL ||
+        bits() == element.getIntOrFloatBitWidth())
       return value;
     if (isUnsigned())
       return e.bitAnd(value, e.integerConstant(type, (int64_t(1) << bits()) - 1));
@@ -183,10 +188,19 @@ private:
 
   Value modulo(Value a, Value b) {
     Value zero = e.constant(type, 0);
-    bool floats = node.type == DVT_F32;
+    bool floats = isFloatType(node.type);
     Value r = floats ? emitFloatModulo(e, a, b) : integerRemainder(a, b);
     Value differ = e.ne(e.lt(r, zero), e.lt(b, zero));
     return e.select(e.bitAnd(e.ne(r, zero), differ), e.add(r, b), r);
+  }
+
+  Value saturate(Value a) {
+    int64_t low = isUnsigned() ? 0 : -(int64_t(1) << (bits() - 1));
+    Value number = e.select(e.eq(a, a), e.roundEven(a), e.constant(a.getType(), 0));
+    number = e.fastMaximum(number, e.constant(a.getType(), double(low)));
+    int64_t high = low + (int64_t(1) << bits()) - 1;
+    number = e.fastMinimum(number, e.constant(a.getType(), double(high)));
+    return e.convert(number, e.registerType(node.type));
   }
 
   Value sign(Value a) {

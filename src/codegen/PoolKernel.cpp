@@ -132,7 +132,12 @@ private:
     store(pooled, i, mask);
   }
 
-  Value initial() { return e.constant(e.f32Vector(), plan.average ? 0 : -INFINITY); }
+  Value initial() {
+    mlir::Type type = e.vectorOf(e.registerType(source.type), lanes);
+    if (isFloatType(source.type))
+      return e.constant(type, plan.average ? 0 : -INFINITY);
+    return e.integerConstant(type, source.type == DVT_I8 ? -128 : 0);
+  }
   Value combine(Value a, Value b) { return plan.average ? e.add(a, b) : e.maximum(a, b); }
 
   // --- All lanes share a window ---
@@ -144,9 +149,9 @@ private:
           (k + 1 == physical.size() || !plan.space.axes[last].dimensions[0].inside))
         step = strides[k];
     if (Emitter::constantIndex(step) == 1 || laneDimension < 0)
-      return e.loadVector(DVT_F32, e.pointerOf(plan.source), offset, lanes, mask);
+      return e.loadVector(source.type, e.pointerOf(plan.source), offset, lanes, mask);
     Value offsets = e.add(e.mul(e.iota(lanes, e.i64Type()), step), offset);
-    return e.gather(DVT_F32, e.pointerOf(plan.source), offsets, mask);
+    return e.gather(source.type, e.pointerOf(plan.source), offsets, mask);
   }
 
   Value emitChannels(Value base, const std::vector<Value> &starts, Value mask) {
@@ -240,15 +245,15 @@ private:
     };
     auto both = [&](Value inside) { return mask ? e.bitAnd(mask, inside) : inside; };
     if (stride == 1 && Emitter::constantIndex(step) == 1)
-      return e.loadVector(DVT_F32, pointer, e.add(offset, position), lanes,
+      return e.loadVector(source.type, pointer, e.add(offset, position), lanes,
                           both(within(position, 1)), nothing);
     if (stride == 2 && Emitter::constantIndex(step) == 1) {
       // Two vectors side by side, of which the even lanes are taken.
       Value next = e.add(position, lanes);
-      Value low = e.loadVector(DVT_F32, pointer, e.add(offset, position), lanes,
+      Value low = e.loadVector(source.type, pointer, e.add(offset, position), lanes,
                                within(position, 1), nothing);
       Value high =
-          e.loadVector(DVT_F32, pointer, e.add(offset, next), lanes, within(next, 1), nothing);
+          e.loadVector(source.type, pointer, e.add(offset, next), lanes, within(next, 1), nothing);
       llvm::SmallVector<int64_t> even;
       for (unsigned l = 0; l < lanes; ++l)
         even.push_back(2 * l);
@@ -256,7 +261,7 @@ private:
     }
     Value positions = e.add(e.mul(e.iota(lanes, e.i64Type()), e.index(stride)), position);
     Value inside = both(within(position, stride));
-    Value loaded = e.gather(DVT_F32, pointer, e.add(e.mul(positions, step), offset), inside);
+    Value loaded = e.gather(source.type, pointer, e.add(e.mul(positions, step), offset), inside);
     return e.select(inside, loaded, nothing);
   }
 
@@ -284,6 +289,8 @@ private:
   }
 
   void store(Value pooled, Value i, Value mask) {
+    if (needRoundedOperands(e.problem, plan.epilogue))
+      pooled = e.rounded(source.type, pooled);
     ValueMap values;
     values[plan.pooled] = pooled;
     for (uint32_t k = 0; k < plan.space.operands.size(); ++k) {

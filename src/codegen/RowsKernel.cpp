@@ -294,7 +294,7 @@ private:
   // --- Accumulators ---
 
   static bool mayLoseNan(const ExpressionNode &node) {
-    return node.kind == Kind::ReduceMax && node.type == DVT_F32 && node.integer;
+    return node.kind == Kind::ReduceMax && isFloatType(node.type) && node.integer;
   }
 
   Value combine(const ExpressionNode &node, Value a, Value b) {

@@ -60,12 +60,10 @@ Value SpaceEmission::pointer(uint32_t number) {
     e.fail("a value inside the problem is read from memory");
     return e.workspace();
   }
-  const char *bytes = static_cast<const char *>(value.literal);
-  llvm::SmallVector<char, 0> data(bytes, bytes + value.literal_bytes);
-  if (operand.packed) {
-    data.resize(packedBytesOf(space, operand, value.type).value_or(0));
-    packOperand(space, operand, value, bytes, data.data());
-  }
+  if (!operand.packed)
+    return pointers[number] = e.embedLiteral(operand.value);
+  llvm::SmallVector<char, 0> data(packedBytesOf(space, operand, value.type).value_or(0));
+  packOperand(space, operand, value, value.literal, data.data());
   return pointers[number] = e.embed(data);
 }
 

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "support/Layout.h"
+#include "support/Literal.h"
 
 namespace dovetail::test {
 
@@ -75,20 +76,36 @@ Memory randomInput(dvt_type type, int64_t elements, const CheckOptions &options,
     auto put = [&](auto number) {
       std::memcpy(memory.data() + i * sizeof(number), &number, sizeof(number));
     };
+    auto real = [&] {
+      if (!options.values.empty())
+        return float(options.values[random() % options.values.size()]);
+      return options.specials && random() % 4 == 0 ? specials[random() % std::size(specials)]
+                                                   : float(reals(random));
+    };
     switch (type) {
     case DVT_F32:
-      if (!options.values.empty())
-        put(float(options.values[random() % options.values.size()]));
-      else if (options.specials && random() % 4 == 0)
-        put(specials[random() % std::size(specials)]);
-      else
-        put(float(reals(random)));
+      put(real());
       break;
+    case DVT_F64:
+      put(double(real()));
+      break;
+    case DVT_F16:
+      put(floatToHalf(real()));
+      break;
+    case DVT_BF16:
+      put(floatToBfloat(real()));
+      break;
+    case DVT_U64:
     case DVT_I64:
       put(int64_t(whole(random)));
       break;
+    case DVT_U32:
     case DVT_I32:
       put(int32_t(whole(random)));
+      break;
+    case DVT_U16:
+    case DVT_I16:
+      put(int16_t(whole(random)));
       break;
     case DVT_BOOL:
       put(uint8_t(random() % 2));
@@ -221,6 +238,19 @@ struct Run {
           same = a == b || (std::isnan(a) && std::isnan(b)) ||
                  std::abs(double(a) - double(b)) <=
                      options.absolute + options.relative * std::abs(double(b));
+          difference = std::to_string(a) + " instead of " + std::to_string(b);
+        } else if (type == DVT_F16 || type == DVT_BF16) {
+          uint16_t bits[2];
+          std::memcpy(&bits[0], got[i].data() + 2 * j, 2);
+          std::memcpy(&bits[1], wanted[i].data() + 2 * j, 2);
+          auto number = type == DVT_F16 ? halfToFloat : bfloatToFloat;
+          double a = number(bits[0]), b = number(bits[1]);
+          int digits = type == DVT_F16 ? 11 : 8, lowest = type == DVT_F16 ? -13 : -125;
+          int exponent = lowest;
+          std::frexp(std::isfinite(b) ? std::max(std::abs(b), options.largest) : 0, &exponent);
+          double unit = std::ldexp(1.0, std::max(exponent, lowest) - digits);
+          same = a == b || (std::isnan(a) && std::isnan(b)) ||
+                 std::abs(a - b) <= options.quanta * unit;
           difference = std::to_string(a) + " instead of " + std::to_string(b);
         } else {
           size_t bytes = bytesOf(type, 1);

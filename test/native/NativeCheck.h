@@ -15,10 +15,13 @@ namespace dovetail::test {
 
 struct CheckOptions {
   std::vector<SymbolValues> bindings = {{}}; ///< run once for each
-  double low = -3, high = 3; ///< of random f32 inputs; integers are the whole numbers in between
-  bool specials = false;     ///< mix infinities, NaN, zeros and tiny numbers into f32 inputs
+  double low = -3, high = 3; ///< of random inputs of floats; integers are the whole numbers between
+  bool specials = false;     ///< mix infinities, NaN, zeros and tiny numbers into inputs of floats
   double relative = 2e-6, absolute = 2e-6;
-  std::vector<double> values; ///< where given, f32 inputs are drawn from these alone
+  double quanta = 1; ///< how far 16-bit floats may lie from the truth, in units of the last place
+                     ///< of the larger of the truth and `largest`
+  double largest = 0;
+  std::vector<double> values = {}; ///< where given, inputs of floats are drawn from these alone
   unsigned seed = 1;
 };
 

@@ -17,7 +17,7 @@ class DepthwiseEmitter {
 public:
   DepthwiseEmitter(Emitter &e, const Convolution &conv, const DepthwisePlan &plan,
                    const Schedule &schedule)
-      : e(e), conv(conv), plan(plan), lanes(e.lanes()),
+      : e(e), conv(conv), plan(plan), type(e.problem.value(conv.input).type), lanes(e.lanes()),
         finish(e, conv.fusion, convolutionFinish(e, conv, schedule, 1)) {
     outRows = e.extentOf(conv.outRows);
     outColumns = e.extentOf(conv.outColumns);
@@ -82,7 +82,7 @@ private:
       Value area = e.mul(inRows, inColumns);
       Value offset = isBlocked ? e.mul(e.add(e.mul(image, blocks), block), e.mul(area, lanes))
                                : e.add(e.mul(image, e.mul(area, conv.groups)), e.mul(block, lanes));
-      source = e.advance(e.pointerOf(conv.input), offset, 4);
+      source = e.advance(e.pointerOf(conv.input), offset, elementBytes(type));
       int64_t window = conv.rows.size * conv.columns.size;
       weights = e.advance(e.pointerOf(conv.weight), e.mul(block, window * lanes), 4);
       body();
@@ -147,8 +147,7 @@ private:
 
   Value loadPixel(Value line, Value imageColumn, size_t number) {
     Value offset = e.add(e.add(line, e.mul(imageColumn, pixel)), int64_t(number) * lanes);
-    return e.loadVector(DVT_F32, source, offset, unsigned(lanes),
-                        isBlocked ? Value() : masks[number]);
+    return e.loadVector(type, source, offset, unsigned(lanes), isBlocked ? Value() : masks[number]);
   }
 
   Value loadWeight(Value windowRow, Value tap, size_t number) {
@@ -210,7 +209,7 @@ private:
       Value imageRow = e.add(e.mul(e.add(row, ahead), y.stride), y.reach() - 1 - y.padBegin - step);
       Value line = e.mul(e.add(e.mul(imageRow, inColumns), start), pixel);
       for (int64_t place = 0; place < width * x.stride; ++place)
-        e.prefetch(source, e.add(line, place * pixel), 4);
+        e.prefetch(source, e.add(line, place * pixel), elementBytes(type));
     }
   }
 
@@ -268,6 +267,7 @@ private:
   Emitter &e;
   const Convolution &conv;
   const DepthwisePlan &plan;
+  dvt_type type; ///< of the image; packed weights are f32
   int64_t lanes, blocks, pixel;
   bool isBlocked, inPlace, blocksOutside;
   TileFinish finish;

@@ -19,6 +19,21 @@ public:
     columns = e.extentOf(m.columns);
     panels = e.ceilDiv(columns, width);
     blocks = e.ceilDiv(rows, plan.blockRows);
+    leftType = e.problem.value(m.left.value).type;
+    rightType = e.problem.value(m.right.value).type;
+    widened = m.widenedLeft(e.problem);
+  }
+
+  Value widenCount() { return e.ceilDiv(e.index(widened), kWidenChunk); }
+
+  void widenTasks(Value begin, Value end) {
+    Value from = e.mul(begin, kWidenChunk),
+          to = e.minimum(e.mul(end, kWidenChunk), e.index(widened));
+    Value source = e.pointerOf(m.left.value), target = widenedLeft();
+    e.vectorLoop(from, to, unsigned(lanes), 4, [&](Value i, Value mask) {
+      e.storeVector(DVT_F32, e.loadVector(leftType, source, i, unsigned(lanes), mask), target, i,
+                    mask);
+    });
   }
 
   Value taskCount() { return e.mul(emitProduct(e, m.batches()), e.mul(panels, blocks)); }
@@ -65,6 +80,15 @@ public:
   }
 
 private:
+  static constexpr int64_t kWidenChunk = 8192;
+
+  /// Where the widened left side lies: behind the packed right side, if any.
+  Value widenedLeft() {
+    if (plan.right != MatMulPlan::Right::PackedOnRun)
+      return e.workspace();
+    return e.advance(e.workspace(), e.mul(packCount(), e.mul(depth, width)), 4);
+  }
+
   /// Vectors of the last panel where it is known to be narrower than the others, else 0.
   unsigned lastVectors() const {
     if (!isStaticExtent(m.columns))
@@ -91,7 +115,7 @@ private:
   }
 
   void packRows(Value from, Value column, Value to) {
-    Value right = e.advance(e.pointerOf(m.right.value), from, 4);
+    Value right = e.advance(e.pointerOf(m.right.value), from, elementBytes(rightType));
     Value depthStride = emitProduct(e, m.right.depth), columnStride = emitProduct(e, m.right.row);
     Values masks = emitTailMasks(e, e.sub(columns, column), plan.tile.vectors);
     e.loop(e.index(0), depth, 1, [&](Value k) {
@@ -99,10 +123,10 @@ private:
         Value first = e.add(column, int64_t(v) * lanes);
         Value at = e.add(e.mul(k, depthStride), e.mul(first, columnStride)), vector;
         if (m.right.row.is(1))
-          vector = e.loadVector(DVT_F32, right, at, lanes, masks[v]);
+          vector = e.loadVector(rightType, right, at, lanes, masks[v]);
         else
           vector =
-              e.gather(DVT_F32, right, e.add(e.mul(e.iota(lanes, e.i64Type()), columnStride), at),
+              e.gather(rightType, right, e.add(e.mul(e.iota(lanes, e.i64Type()), columnStride), at),
                        masks[v] ? masks[v] : e.tailMask(e.index(lanes)));
         e.storeVector(DVT_F32, vector, e.workspace(),
                       e.add(to, e.add(e.mul(k, width), int64_t(v) * lanes)));
@@ -112,7 +136,7 @@ private:
 
   /// The right side lies transposed: squares of lanes x lanes are turned in registers.
   void packColumns(Value from, Value column, Value to) {
-    Value right = e.advance(e.pointerOf(m.right.value), from, 4),
+    Value right = e.advance(e.pointerOf(m.right.value), from, elementBytes(rightType)),
           columnStride = emitProduct(e, m.right.row);
     e.loop(e.index(0), e.index(plan.tile.vectors), 1, [&](Value v) {
       Value first = e.add(column, e.mul(v, lanes));
@@ -122,7 +146,7 @@ private:
           // Columns past the end repeat the last one; what they give is never stored to an output.
           Value wanted = e.maximum(e.minimum(e.add(first, lane), e.sub(columns, 1)), 0);
           square.push_back(
-              e.loadVector(DVT_F32, right, e.add(e.mul(wanted, columnStride), k), lanes, mask));
+              e.loadVector(rightType, right, e.add(e.mul(wanted, columnStride), k), lanes, mask));
         }
         square = e.transpose(square);
         Value count = mask ? e.sub(depth, k) : e.index(lanes);
@@ -139,7 +163,10 @@ private:
     Values index = batchIndex(batch);
     Value column = e.mul(panel, width);
     TileOperands operands;
-    operands.left = e.advance(e.pointerOf(m.left.value), sideOffset(m.left, index), 4);
+    operands.leftType = widened ? DVT_F32 : leftType;
+    unsigned leftBytes = elementBytes(operands.leftType);
+    operands.left = e.advance(widened ? widenedLeft() : e.pointerOf(m.left.value),
+                              sideOffset(m.left, index), leftBytes);
     Value rightStride = e.index(int64_t(vectors) * lanes);
     Values masks = emitTailMasks(e, e.sub(columns, column), vectors);
     if (isStaticExtent(m.columns) && m.columns.value % lanes == 0)
@@ -151,6 +178,10 @@ private:
     case MatMulPlan::Right::Packed:
       operands.right = e.advance(e.pointerOf(m.right.value), e.mul(column, depth), 4);
       break;
+    case MatMulPlan::Right::PackedNarrow:
+      operands.rightType = rightType;
+      operands.right = e.advance(e.pointerOf(m.right.value), e.mul(column, depth), 2);
+      break;
     case MatMulPlan::Right::PackedOnRun: {
       Value copy = m.oneRight() ? panel : e.add(e.mul(batch, panels), panel);
       operands.right = e.advance(e.workspace(), e.mul(copy, e.mul(depth, width)), 4);
@@ -158,8 +189,10 @@ private:
       break;
     }
     case MatMulPlan::Right::Direct:
+      operands.rightType = rightType;
       operands.right =
-          e.advance(e.pointerOf(m.right.value), e.add(sideOffset(m.right, index), column), 4);
+          e.advance(e.pointerOf(m.right.value), e.add(sideOffset(m.right, index), column),
+                    elementBytes(rightType));
       operands.rightMasks = masks;
       rightStride = emitProduct(e, m.right.depth);
       break;
@@ -170,7 +203,7 @@ private:
 
     auto tile = [&](Value first, unsigned rowCount) {
       TileOperands placed = operands;
-      placed.left = e.advance(operands.left, e.mul(first, leftRow), 4);
+      placed.left = e.advance(operands.left, e.mul(first, leftRow), leftBytes);
       for (unsigned r = 0; r < rowCount; ++r)
         placed.rowOffsets.push_back(e.mul(leftRow, int64_t(r)));
       if (prefetches())
@@ -198,9 +231,10 @@ private:
 
   /// Packed right sides that do not stay in the cache between two runs.
   bool prefetches() const {
-    if (plan.right != MatMulPlan::Right::Packed || !plan.panelsOutside)
+    bool narrow = plan.right == MatMulPlan::Right::PackedNarrow;
+    if ((plan.right != MatMulPlan::Right::Packed && !narrow) || !plan.panelsOutside)
       return false;
-    return uint64_t(m.depth.value * m.columns.value) * 4 > e.machine.l2Bytes / 4;
+    return uint64_t(m.depth.value * m.columns.value) * (narrow ? 2 : 4) > e.machine.l2Bytes / 4;
   }
 
   /// Calls `body` for each number of rows that a tile can have, under the condition that it has it.
@@ -278,7 +312,8 @@ private:
   Emitter &e;
   const MatMul &m;
   const MatMulPlan &plan;
-  int64_t lanes, width;
+  dvt_type leftType, rightType;
+  int64_t lanes, width, widened;
   Value rows, depth, columns, panels, blocks;
 };
 
@@ -291,6 +326,11 @@ Status emitMatMulKernel(const ProblemReader &problem, const Machine &, const Sch
     return internalError("schedule {} does not fit its problem", schedule.algorithm);
   const MatMul &m = **found;
   MatMulPlan plan = MatMulPlan::read(schedule);
+  if (m.widenedLeft(problem))
+    module.addPhase([&](Emitter &e) { return MatMulEmitter(e, m, plan).widenCount(); },
+                    [&](Emitter &e, Value begin, Value end) {
+                      MatMulEmitter(e, m, plan).widenTasks(begin, end);
+                    });
   if (plan.right == MatMulPlan::Right::PackedOnRun)
     module.addPhase([&](Emitter &e) { return MatMulEmitter(e, m, plan).packCount(); },
                     [&](Emitter &e, Value begin, Value end) {

@@ -74,10 +74,10 @@ void PatchEmission::copyBlocked(const Chunk &chunk, const Row &row) {
   Value block = e.add(e.mul(chunk.group, conv.inPerGroup / sizes.lanes), row.block);
   Value line = e.add(e.mul(e.add(e.mul(chunk.image, blocks), block), inRows), row.imageRow);
   Value source = e.advance(e.pointerOf(conv.input),
-                           e.mul(e.add(e.mul(line, inColumns), row.shift), sizes.lanes), 4);
+                           e.mul(e.add(e.mul(line, inColumns), row.shift), sizes.lanes), bytes);
   e.loop(row.from, row.to, 1, [&](Value p) {
     Value at = e.mul(p, sizes.lanes);
-    e.storeVector(DVT_F32, e.loadVector(DVT_F32, source, at, sizes.lanes), row.destination, at);
+    e.storeVector(DVT_F32, e.loadVector(type, source, at, sizes.lanes), row.destination, at);
   });
 }
 
@@ -88,7 +88,7 @@ void PatchEmission::copyChannelsLast(const Chunk &chunk, const Row &row) {
   Value first = e.add(e.mul(chunk.group, conv.inPerGroup), e.mul(row.block, sizes.channelBlock));
   Value source =
       e.advance(e.pointerOf(conv.input),
-                e.add(e.mul(e.add(e.mul(line, inColumns), row.shift), channels), first), 4);
+                e.add(e.mul(e.add(e.mul(line, inColumns), row.shift), channels), first), bytes);
   Value mask;
   if (sizes.pitch < sizes.lanes)
     mask = e.tailMask(e.index(sizes.pitch));
@@ -96,7 +96,7 @@ void PatchEmission::copyChannelsLast(const Chunk &chunk, const Row &row) {
     mask = e.tailMask(e.sub(e.index(conv.inPerGroup), e.mul(row.block, sizes.channelBlock)));
   Value storeMask = sizes.pitch < sizes.lanes ? mask : Value();
   e.loop(row.from, row.to, 1, [&](Value p) {
-    Value vector = e.loadVector(DVT_F32, source, e.mul(p, channels), sizes.lanes, mask);
+    Value vector = e.loadVector(type, source, e.mul(p, channels), sizes.lanes, mask);
     e.storeVector(DVT_F32, vector, row.destination, e.mul(p, sizes.pitch), storeMask);
   });
 }
@@ -110,7 +110,7 @@ void PatchEmission::copyPlainSquares(const Chunk &chunk, const Row &row) {
       e.pointerOf(conv.input),
       e.add(e.mul(e.add(e.mul(chunk.image, channels), e.mul(chunk.group, conv.inPerGroup)), area),
             e.add(e.mul(row.imageRow, inColumns), row.shift)),
-      4);
+      bytes);
   Value first = e.mul(row.block, lanes);
   Values lines;
   for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -123,7 +123,7 @@ void PatchEmission::copyPlainSquares(const Chunk &chunk, const Row &row) {
     Values square;
     for (int64_t lane = 0; lane < lanes; ++lane)
       square.push_back(
-          e.loadVector(DVT_F32, base, e.add(lines[size_t(lane)], p), unsigned(lanes), mask));
+          e.loadVector(type, base, e.add(lines[size_t(lane)], p), unsigned(lanes), mask));
     square = e.transpose(square);
     for (int64_t lane = 0; lane < lanes; ++lane)
       e.storeVector(DVT_F32, square[size_t(lane)], row.destination, e.mul(e.add(p, lane), lanes));
@@ -137,9 +137,10 @@ void PatchEmission::copyPlainFew(const Chunk &chunk, const Row &row) {
     Value plane =
         e.add(e.mul(chunk.image, channels), e.add(e.mul(chunk.group, conv.inPerGroup), channel));
     Value line = e.add(e.mul(plane, inRows), row.imageRow);
-    Value source = e.advance(e.pointerOf(conv.input), e.add(e.mul(line, inColumns), row.shift), 4);
+    Value source =
+        e.advance(e.pointerOf(conv.input), e.add(e.mul(line, inColumns), row.shift), bytes);
     e.loop(row.from, row.to, 1, [&](Value p) {
-      e.store(DVT_F32, e.load(DVT_F32, source, p), row.destination,
+      e.store(DVT_F32, e.load(type, source, p), row.destination,
               e.add(e.mul(p, sizes.pitch), channel));
     });
   });

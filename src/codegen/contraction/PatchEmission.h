@@ -2,7 +2,7 @@
 //
 // Copies the part of an image that a convolution task reads into the worker's scratch memory, with
 // zeros where windows leave the image: block of channels, row, column, channel of the block. All
-// layouts of the image end in this one form.
+// layouts and element types of the image end in this one form, in f32.
 #pragma once
 
 #include "codegen/Emitter.h"
@@ -14,7 +14,8 @@ class PatchEmission {
 public:
   PatchEmission(Emitter &e, const Convolution &conv, const ConvolutionPlan &plan,
                 const ConvolutionSizes &sizes)
-      : e(e), conv(conv), plan(plan), sizes(sizes) {}
+      : e(e), conv(conv), plan(plan), sizes(sizes), type(e.problem.value(conv.input).type),
+        bytes(elementBytes(type)) {}
 
   /// Positions [firstRow, endRow) x [firstColumn, endColumn) of a group of an image.
   struct Chunk {
@@ -38,6 +39,8 @@ private:
   const Convolution &conv;
   const ConvolutionPlan &plan;
   const ConvolutionSizes &sizes;
+  dvt_type type; ///< of the image
+  unsigned bytes;
 };
 
 } // namespace dovetail::codegen

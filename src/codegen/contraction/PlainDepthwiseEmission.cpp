@@ -12,7 +12,7 @@ class PlainDepthwiseEmitter {
 public:
   PlainDepthwiseEmitter(Emitter &e, const Convolution &conv, const DepthwisePlan &plan,
                         const Schedule &schedule)
-      : e(e), conv(conv), plan(plan), lanes(e.lanes()),
+      : e(e), conv(conv), plan(plan), type(e.problem.value(conv.input).type), lanes(e.lanes()),
         finish(e, conv.fusion, convolutionFinish(e, conv, schedule, int(conv.columnDimension()))) {
     outRows = e.extentOf(conv.outRows);
     outColumns = e.extentOf(conv.outColumns);
@@ -28,9 +28,10 @@ public:
       Value chunk = e.rem(task, chunks), plane = e.div(task, chunks);
       channel = e.rem(plane, conv.groups);
       image = e.div(plane, conv.groups);
-      source = e.advance(e.pointerOf(conv.input), e.mul(plane, e.mul(inRows, inColumns)), 4);
+      unsigned bytes = elementBytes(type);
+      source = e.advance(e.pointerOf(conv.input), e.mul(plane, e.mul(inRows, inColumns)), bytes);
       weights = e.advance(e.pointerOf(conv.weight),
-                          e.mul(channel, conv.rows.size * conv.columns.size), 4);
+                          e.mul(channel, conv.rows.size * conv.columns.size), bytes);
       Value first = e.mul(chunk, plan.chunkRows);
       e.loop(first, e.minimum(e.add(first, plan.chunkRows), outRows), 1,
              [&](Value row) { this->row(row); });
@@ -72,7 +73,7 @@ private:
       Value line = e.mul(e.add(top, e.mul(windowRow, y.dilation)), inColumns);
       for (int64_t tap = 0; tap < x.size; ++tap) {
         Value weight =
-            e.loadSplat(DVT_F32, weights, e.add(e.mul(windowRow, x.size), tap), unsigned(lanes));
+            e.loadSplat(type, weights, e.add(e.mul(windowRow, x.size), tap), unsigned(lanes));
         for (int64_t v = 0; v < vectors; ++v) {
           Value imageColumn = e.add(start, v * lanes * x.stride + tap * x.dilation);
           next[size_t(v)] = e.fma(loadColumns(line, imageColumn, masked), weight, next[size_t(v)]);
@@ -102,7 +103,7 @@ private:
   }
 
   Value loadVector(Value line, Value imageColumn, bool masked) {
-    return e.loadVector(DVT_F32, source, e.add(line, imageColumn), unsigned(lanes),
+    return e.loadVector(type, source, e.add(line, imageColumn), unsigned(lanes),
                         masked ? insideMask(imageColumn, 1) : Value());
   }
 
@@ -122,12 +123,13 @@ private:
     Value columns =
         e.mul(e.iota(unsigned(lanes), e.i64Type()), e.splat(e.index(stride), unsigned(lanes)));
     columns = e.add(e.add(columns, imageColumn), line);
-    return e.gather(DVT_F32, source, columns, masked ? insideMask(imageColumn, stride) : Value());
+    return e.gather(type, source, columns, masked ? insideMask(imageColumn, stride) : Value());
   }
 
   Emitter &e;
   const Convolution &conv;
   const DepthwisePlan &plan;
+  dvt_type type; ///< of image and weights
   int64_t lanes;
   TileFinish finish;
   Value outRows, outColumns, inRows, inColumns, chunks;

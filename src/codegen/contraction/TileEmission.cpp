@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "codegen/schedule/Expression.h"
+
 namespace dovetail::codegen {
 
 Value emitProduct(Emitter &e, const Product &product) {
@@ -15,7 +17,7 @@ Value emitProduct(Emitter &e, const Product &product) {
   return value;
 }
 
-constexpr int64_t kLineElements = 16; // of a cache line
+constexpr int64_t kLineBytes = 64; // of a cache line
 
 void TileOperands::prefetchRight(Emitter &e, Value elements, Value tile, int64_t tiles,
                                  unsigned vectors) {
@@ -29,9 +31,10 @@ void TileOperands::prefetchRight(Emitter &e, Value elements, Value tile, int64_t
   int64_t parts = int64_t(1) << prefetchShift;
   Value next = e.add(elements, e.mul(e.div(elements, parts), tile));
   // When all of it has been asked for, ask for what is there already.
-  prefetch = e.advance(right, e.select(e.lt(tile, e.index(parts)), next, e.index(0)), 4);
+  unsigned bytes = elementBytes(rightType);
+  prefetch = e.advance(right, e.select(e.lt(tile, e.index(parts)), next, e.index(0)), bytes);
   prefetchLines = unsigned(
-      std::max<int64_t>(1, ((width >> prefetchShift) + kLineElements - 1) / kLineElements));
+      std::max<int64_t>(1, ((width * bytes >> prefetchShift) + kLineBytes - 1) / kLineBytes));
 }
 
 namespace {
@@ -39,10 +42,11 @@ namespace {
 class TileBuilder {
 public:
   TileBuilder(Emitter &e, unsigned vectors, const TileOperands &operands)
-      : e(e), vectors(vectors), operands(operands) {
+      : e(e), vectors(vectors), operands(operands), leftBytes(elementBytes(operands.leftType)),
+        rightBytes(elementBytes(operands.rightType)) {
     for (Value offset : operands.rowOffsets) {
       bool fixed = Emitter::constantIndex(offset).has_value();
-      rowPointers.push_back(fixed ? operands.left : e.advance(operands.left, offset, 4));
+      rowPointers.push_back(fixed ? operands.left : e.advance(operands.left, offset, leftBytes));
       rowOffsets.push_back(fixed ? offset : e.index(0));
     }
   }
@@ -60,23 +64,23 @@ public:
 private:
   Values step(Value left, Value right, const Values &sums) {
     Values next, row;
-    Value rightPointer = e.advance(operands.right, right, 4);
+    Value rightPointer = e.advance(operands.right, right, rightBytes);
     for (unsigned v = 0; v < vectors; ++v) {
       Value mask = operands.rightMasks.empty() ? Value() : operands.rightMasks[v];
-      row.push_back(
-          e.loadVector(DVT_F32, rightPointer, e.index(int64_t(v) * e.lanes()), e.lanes(), mask));
+      row.push_back(e.loadVector(operands.rightType, rightPointer, e.index(int64_t(v) * e.lanes()),
+                                 e.lanes(), mask));
     }
     if (operands.prefetch) {
       Value shift = e.index(operands.prefetchShift);
       Value ahead = operands.prefetchShift ? e.shiftRight(right, shift) : right;
       for (unsigned line = 0; line < operands.prefetchLines; ++line)
-        e.prefetch(operands.prefetch, e.add(ahead, int64_t(line) * kLineElements), 4);
+        e.prefetch(operands.prefetch, e.add(ahead, line * (kLineBytes / rightBytes)), rightBytes);
     }
-    Value shared = e.advance(operands.left, left, 4);
+    Value shared = e.advance(operands.left, left, leftBytes);
     for (unsigned r = 0; r < rowPointers.size(); ++r) {
       bool isShared = rowPointers[r] == operands.left;
-      Value pointer = isShared ? shared : e.advance(rowPointers[r], left, 4);
-      Value element = e.loadSplat(DVT_F32, pointer, rowOffsets[r], e.lanes());
+      Value pointer = isShared ? shared : e.advance(rowPointers[r], left, leftBytes);
+      Value element = e.loadSplat(operands.leftType, pointer, rowOffsets[r], e.lanes());
       for (unsigned v = 0; v < vectors; ++v)
         next.push_back(e.fma(element, row[v], sums[r * vectors + v]));
     }
@@ -86,6 +90,7 @@ private:
   Emitter &e;
   unsigned vectors;
   const TileOperands &operands;
+  unsigned leftBytes, rightBytes;
   Values rowPointers, rowOffsets;
 };
 
@@ -195,6 +200,8 @@ void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Val
       sum = layouts.addend->scale == 1 ? e.add(sum, term)
                                        : e.fma(term, e.f32(layouts.addend->scale), sum);
     }
+    if (needRoundedOperands(e.problem, fusion.followers))
+      sum = e.rounded(e.problem.value(fusion.result).type, sum);
     ValueMap values;
     values[fusion.result] = sum;
     for (unsigned i = 0; i < fusion.leaves.size(); ++i)

@@ -29,8 +29,9 @@ struct TileNest {
 };
 
 struct TileOperands {
-  Value left, right; ///< pointers
-  Values rowOffsets; ///< of each row's first element on the left
+  Value left, right;                                ///< pointers
+  dvt_type leftType = DVT_F32, rightType = DVT_F32; ///< floats; others than f32 are widened
+  Values rowOffsets;                                ///< of each row's first element on the left
   /// Right vectors are `lanes` apart; where given, their masks (null: whole).
   Values rightMasks;
   /// Where given, each step asks for `prefetchLines` cache lines from here on, further on by 1 /
@@ -40,7 +41,7 @@ struct TileOperands {
 
   /// Packed right sides are read from far away once. Where the same panel (of `elements`) serves
   /// `tiles` tiles one after the other, tile number `tile` asks for its share of the panel that
-  /// follows. Asks for nothing where tiles are few.
+  /// follows. Asks for nothing where tiles are few. Call it when rightType is set.
   void prefetchRight(Emitter &e, Value elements, Value tile, int64_t tiles, unsigned vectors);
 };
 

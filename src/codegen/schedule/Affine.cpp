@@ -66,7 +66,11 @@ public:
                const std::vector<std::string> &inputLayouts,
                const std::vector<std::string> &outputLayouts)
       : problem(problem), machine(machine), inputLayouts(inputLayouts),
-        outputLayouts(outputLayouts) {}
+        outputLayouts(outputLayouts) {
+    for (uint32_t i = 0; i < problem.opCount(); ++i)
+      onlyMoves &=
+          !isPointwiseOp(problem.op(i).name) || !std::strcmp(problem.op(i).name, "identity");
+  }
 
   /// Plans one output, given the steps found so far, and those that follow from them.
   Status plan(uint32_t output, std::vector<Step> steps, std::vector<AffinePhase> &phases) {
@@ -244,11 +248,12 @@ private:
       if (!operand)
         continue;
       const dvt_value &value = problem.value(*operand);
-      if (value.rank > shape.rank)
-        return badInput("{} has an operand of more dimensions than its result", op.name);
+      auto dimensions = operandDimensions(problem, op, i);
+      if (!dimensions)
+        return dimensions.takeError();
       IndexMap mapped(value.rank, AffineIndex::none(axes.extents.size()));
       for (uint32_t j = 0; j < value.rank; ++j) {
-        uint32_t from = shape.rank - value.rank + j;
+        uint32_t from = (*dimensions)[j];
         if (!surelyBroadcasts(value.extents[j], shape.extents[from]))
           return badInput("{}: {} may not broadcast to {}", op.name, valueText(value),
                           valueText(shape));
@@ -277,7 +282,7 @@ private:
     auto operand = place(value, map, layoutOf(value));
     if (!operand)
       return operand.takeError();
-    ExpressionNode node{ExpressionKind::Leaf, moveType(type)};
+    ExpressionNode node{ExpressionKind::Leaf, onlyMoves ? moveType(type) : type};
     node.value = phase.operands.size();
     phase.operands.push_back(std::move(*operand));
     phase.expression.nodes.push_back(node);
@@ -449,6 +454,7 @@ private:
   const ProblemReader &problem;
   const Machine &machine;
   const std::vector<std::string> &inputLayouts, &outputLayouts;
+  bool onlyMoves = true; ///< nothing is computed
   IndexMap outputMap;
   std::map<uint32_t, Branch> branches;
   std::optional<Branch> wantedBranch;

@@ -48,23 +48,51 @@ constexpr NamedKind kLogical[] = {{"and", Kind::And}, {"or", Kind::Or}, {"xor", 
 constexpr NamedKind kBitwise[] = {
     {"bitwise_and", Kind::And}, {"bitwise_or", Kind::Or}, {"bitwise_xor", Kind::Xor}};
 
-constexpr const char *kOthers[] = {"identity",     "dropout",
-                                   "relu",         "leaky_relu",
-                                   "elu",          "selu",
-                                   "celu",         "thresholded_relu",
-                                   "hard_sigmoid", "hard_swish",
-                                   "softplus",     "softsign",
-                                   "mish",         "gelu",
-                                   "swish",        "swi_glu",
-                                   "shrink",       "is_nan",
-                                   "is_inf",       "not",
-                                   "bitwise_not",  "cast",
-                                   "cast_like",    "pow",
-                                   "mod",          "min",
-                                   "max",          "sum",
-                                   "mean",         "p_relu",
-                                   "where",        "clip",
-                                   "bit_shift",    "batch_normalization"};
+constexpr const char *kOthers[] = {"identity",
+                                   "dropout",
+                                   "relu",
+                                   "leaky_relu",
+                                   "elu",
+                                   "selu",
+                                   "celu",
+                                   "thresholded_relu",
+                                   "hard_sigmoid",
+                                   "hard_swish",
+                                   "softplus",
+                                   "softsign",
+                                   "mish",
+                                   "gelu",
+                                   "swish",
+                                   "swi_glu",
+                                   "shrink",
+                                   "is_nan",
+                                   "is_inf",
+                                   "not",
+                                   "bitwise_not",
+                                   "cast",
+                                   "cast_like",
+                                   "pow",
+                                   "mod",
+                                   "min",
+                                   "max",
+                                   "sum",
+                                   "mean",
+                                   "p_relu",
+                                   "where",
+                                   "clip",
+                                   "bit_shift",
+                                   "batch_normalization",
+                                   "quantize_linear",
+                                   "dequantize_linear"};
+/// Ops whose result jumps where an operand changes a little.
+constexpr const char *kJumping[] = {"floor",  "ceil",          "round",     "sign",
+                                    "less",   "less_or_equal", "greater",   "greater_or_equal",
+                                    "equal",  "mod",           "is_inf",    "thresholded_relu",
+                                    "shrink", "cast",          "cast_like", "quantize_linear"};
+
+bool jumps(std::string_view name) {
+  return std::find(std::begin(kJumping), std::end(kJumping), name) != std::end(kJumping);
+}
 
 template <size_t N> const Kind *find(const NamedKind (&table)[N], std::string_view name) {
   for (const NamedKind &line : table)
@@ -73,11 +101,13 @@ template <size_t N> const Kind *find(const NamedKind (&table)[N], std::string_vi
   return nullptr;
 }
 
-bool isInteger(dvt_type type) { return type != DVT_F32 && type != DVT_BOOL; }
+bool isInteger(dvt_type type) { return !isFloatType(type) && type != DVT_BOOL; }
 
 bool isElementType(dvt_type type) {
   switch (type) {
   case DVT_F32:
+  case DVT_F16:
+  case DVT_BF16:
   case DVT_U8:
   case DVT_I8:
   case DVT_U16:
@@ -110,10 +140,13 @@ public:
       auto value = ProblemReader::input(op, i);
       if (value && !isElementType(problem.value(*value).type))
         return refuse(fmt::format(
-            "has an operand of {}; f32, bool and integers of 8 to 64 bits are supported",
+            "has an operand of {}; f32, f16, bf16, bool and integers but u64 are supported",
             valueText(problem.value(*value))));
       operands.push_back(value ? operand(*value) : kNoNode);
     }
+    if (jumps(name))
+      for (NodeId &operand : operands)
+        operand = operand == kNoNode ? kNoNode : x.rounded(operand);
     if (operands[0] == kNoNode)
       return refuse("has no first operand");
     type = x.nodes[operands[0]].type;
@@ -123,6 +156,8 @@ public:
     NodeId result = build();
     if (!reason.empty())
       return refuse(reason);
+    if (isFloatType(resultType) && isFloatType(x.nodes[result].type) && mixesFloats())
+      result = x.cast(resultType, result);
     if (x.nodes[result].type != resultType)
       return refuse(fmt::format("gives {} where the problem says {}",
                                 elementTypeName(x.nodes[result].type),
@@ -156,8 +191,9 @@ private:
   }
   bool floats() {
     for (NodeId operand : operands)
-      if (operand != kNoNode && x.nodes[operand].type != DVT_F32) {
-        reason = fmt::format("is supported on f32, not {}", elementTypeName(x.nodes[operand].type));
+      if (operand != kNoNode && !isFloatType(x.nodes[operand].type)) {
+        reason = fmt::format("is supported on f32, f16 and bf16, not {}",
+                             elementTypeName(x.nodes[operand].type));
         return false;
       }
     return true;
@@ -170,6 +206,8 @@ private:
       }
     return true;
   }
+  /// Ops whose operands may be floats of several types.
+  bool mixesFloats() const { return name == "dequantize_linear" || name == "pow"; }
   double real(const char *attribute, double otherwise) const {
     return ProblemReader::real(op, attribute, otherwise);
   }
@@ -231,6 +269,10 @@ private:
                                                                          : Kind::ShiftRight,
                       a, operands[1]);
     }
+    if (name == "quantize_linear")
+      return quantize();
+    if (name == "dequantize_linear")
+      return dequantize();
     if (name == "relu" && isInteger(type))
       return x.binary(Kind::Max, a, c(0));
     return floats() ? floatFunction(a) : a;
@@ -247,8 +289,8 @@ private:
       result = x.binary(kind, result, operands[i]);
     if (name != "mean")
       return result;
-    return type == DVT_F32 ? mul(result, c(1.0 / double(operands.size())))
-                           : give("is supported on f32");
+    return isFloatType(type) ? mul(result, c(1.0 / double(operands.size())))
+                             : give("is supported on f32, f16 and bf16");
   }
 
   NodeId cast(dvt_type to) {
@@ -282,14 +324,61 @@ private:
     return has(2) ? x.binary(Kind::ClampHigh, result, operands[2]) : result;
   }
 
+  bool hasOneScale() {
+    if (!needs(2) || !isFloatType(x.nodes[operands[1]].type)) {
+      reason = "needs a scale of f32, f16 or bf16";
+      return false;
+    }
+    return true;
+  }
+
+  /// The quotient is rounded to the precision that ONNX prescribes before it is rounded to an
+  /// integer, since both decide on which side of a tie it falls.
+  NodeId quantize() {
+    NodeId a = operands[0];
+    if (!hasOneScale() || !isFloatType(type))
+      return reason.empty() ? give("is supported on f32, f16 and bf16") : a;
+    if (resultType != DVT_U8 && resultType != DVT_I8 && resultType != DVT_U16 &&
+        resultType != DVT_I16)
+      return give(fmt::format("to {} is not supported", elementTypeName(resultType)));
+    auto precision = dvt_type(ProblemReader::integer(op, "precision", 0));
+    precision = precision == DVT_UNDEFINED ? x.nodes[operands[1]].type : precision;
+    if (!isFloatType(precision))
+      return give(fmt::format("in {} is not supported", elementTypeName(precision)));
+    NodeId quotient = x.rounded(div(x.cast(precision, a), x.cast(precision, operands[1])));
+    NodeId shifted = x.unary(Kind::RoundEven, quotient);
+    x.nodes[shifted].type = DVT_F32;
+    if (has(2) && !isZero(operands[2]))
+      shifted = add(shifted, x.cast(DVT_F32, operands[2]));
+    NodeId result = x.unary(Kind::Saturate, shifted);
+    x.nodes[result].type = resultType;
+    return result;
+  }
+
+  NodeId dequantize() {
+    NodeId a = operands[0];
+    if (!hasOneScale() || !isInteger(type) || type == DVT_I64 || type == DVT_U32)
+      return reason.empty() ? give("is supported on integers of 8 to 32 bits") : a;
+    NodeId shifted = x.cast(DVT_I32, a);
+    if (has(2) && !isZero(operands[2]))
+      shifted = sub(shifted, x.cast(DVT_I32, operands[2]));
+    NodeId result = mul(x.cast(DVT_F32, shifted), operands[1]);
+    x.nodes[result].type = resultType;
+    return result;
+  }
+
+  bool isZero(NodeId id) const {
+    return x.nodes[id].kind == Kind::Constant && x.nodes[id].integer == 0;
+  }
+
   NodeId pow() {
     NodeId a = operands[0];
-    if (!needs(2) || type != DVT_F32)
-      return give("is supported with a base of f32");
+    if (!needs(2) || !isFloatType(type))
+      return give("is supported with a base of f32, f16 or bf16");
     const ExpressionNode &exponent = x.nodes[operands[1]];
     if (exponent.kind != Kind::Constant)
       return x.binary(Kind::Pow, a, x.cast(DVT_F32, operands[1]));
-    double number = exponent.type == DVT_F32 ? exponent.number : double(exponent.integer);
+    double number = isFloatType(exponent.type) ? exponent.number : double(exponent.integer);
     if (number == 0.5)
       return x.unary(Kind::Sqrt, a);
     if (number == -0.5)
@@ -417,6 +506,8 @@ NodeId Expression::leaf(const ProblemReader &problem, uint32_t value) {
   NodeId id;
   if (auto number = problem.uniformLiteral(value)) {
     id = constant(type, *number);
+    if (type == DVT_I64) // not all of which are doubles
+      std::memcpy(&nodes[id].integer, problem.value(value).literal, sizeof(int64_t));
   } else {
     ExpressionNode node{ExpressionKind::Leaf, type};
     node.value = value;
@@ -429,7 +520,7 @@ NodeId Expression::leaf(const ProblemReader &problem, uint32_t value) {
 NodeId Expression::constant(dvt_type type, double number) {
   ExpressionNode node{ExpressionKind::Constant, type};
   node.number = number;
-  node.integer = type == DVT_F32 ? 0 : int64_t(number);
+  node.integer = isFloatType(type) || std::abs(number) >= 0x1p63 ? 0 : int64_t(number);
   return append(node);
 }
 
@@ -462,6 +553,16 @@ NodeId Expression::cast(dvt_type type, NodeId a) {
   ExpressionNode node{ExpressionKind::Cast, type};
   node.a = a;
   return append(node);
+}
+
+NodeId Expression::rounded(NodeId a) {
+  const ExpressionNode &node = nodes[a];
+  if ((node.type != DVT_F16 && node.type != DVT_BF16) || node.kind == ExpressionKind::Leaf ||
+      node.kind == ExpressionKind::Cast)
+    return a;
+  ExpressionNode cast{ExpressionKind::Cast, node.type};
+  cast.a = a;
+  return append(cast);
 }
 
 Status Expression::add(const ProblemReader &problem, const dvt_op &op) {
@@ -522,6 +623,72 @@ bool isPointwiseOp(std::string_view name) {
   return find(kFloatUnary, name) || find(kNumberUnary, name) || find(kArithmetic, name) ||
          find(kComparison, name) || find(kLogical, name) || find(kBitwise, name) ||
          std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers);
+}
+
+Expected<std::vector<uint32_t>> operandDimensions(const ProblemReader &problem, const dvt_op &op,
+                                                  uint32_t position) {
+  uint32_t rank = problem.value(*ProblemReader::output(op, 0)).rank;
+  const dvt_value &value = problem.value(*ProblemReader::input(op, position));
+  if (value.rank > rank)
+    return badInput("{} has an operand of more dimensions than its result", op.name);
+  std::vector<uint32_t> dimensions(value.rank);
+  for (uint32_t i = 0; i < value.rank; ++i)
+    dimensions[i] = rank - value.rank + i;
+  if (position == 0 || value.rank == 0)
+    return dimensions;
+  std::string_view name = op.name;
+  int64_t axis = 1;
+  if (name == "quantize_linear" || name == "dequantize_linear") {
+    if (value.rank == 1 && isOne(value.extents[0]))
+      return dimensions;
+    if (value.rank != 1 || ProblemReader::integer(op, "block_size", 0))
+      return badInput("{} has scales in blocks", name);
+    axis = ProblemReader::integer(op, "axis", 1);
+    axis = axis < 0 ? axis + rank : rank == 1 && axis == 1 ? 0 : axis;
+  } else if (name != "batch_normalization" || value.rank != 1) {
+    return dimensions;
+  }
+  if (axis < 0 || axis >= int64_t(rank))
+    return badInput("{} has axis {} for rank {}", name, axis, rank);
+  return std::vector<uint32_t>{uint32_t(axis)};
+}
+
+Expected<std::map<uint32_t, std::vector<uint32_t>>>
+leafDimensions(const ProblemReader &problem, const std::vector<uint32_t> &ops, uint32_t rank) {
+  std::map<uint32_t, std::vector<uint32_t>> known;
+  auto place = [&](uint32_t value, const std::vector<uint32_t> &dimensions) -> Status {
+    auto [at, first] = known.try_emplace(value, dimensions);
+    if (!first && at->second != dimensions && !problem.uniformLiteral(value))
+      return badInput("{} is used in two alignments", valueText(problem.value(value)));
+    return Status::success();
+  };
+  for (uint32_t index : ops) {
+    const dvt_op &op = problem.op(index);
+    uint32_t result = *ProblemReader::output(op, 0), own = problem.value(result).rank;
+    if (own > rank)
+      return badInput("{} has more dimensions than the output", valueText(problem.value(result)));
+    for (uint32_t i = 0; i < op.input_count; ++i)
+      if (auto value = ProblemReader::input(op, i)) {
+        auto dimensions = operandDimensions(problem, op, i);
+        if (!dimensions)
+          return dimensions.takeError();
+        for (uint32_t &dimension : *dimensions)
+          dimension += rank - own;
+        if (Status status = place(*value, *dimensions); !status)
+          return status.takeError();
+      }
+    std::vector<uint32_t> last(own);
+    for (uint32_t i = 0; i < own; ++i)
+      last[i] = rank - own + i;
+    if (Status status = place(result, last); !status)
+      return status.takeError();
+  }
+  return known;
+}
+
+bool needRoundedOperands(const ProblemReader &problem, const std::vector<uint32_t> &ops) {
+  return std::any_of(ops.begin(), ops.end(),
+                     [&](uint32_t op) { return jumps(problem.op(op).name); });
 }
 
 std::optional<std::string> pointwiseRefusal(const ProblemReader &problem, const dvt_op &op) {

@@ -3,7 +3,8 @@
 // Element-wise ops written as a graph of few primitives, without MLIR: schedules ask whether ops
 // can be expressed and what they cost, emission turns nodes into instructions. An ONNX op becomes
 // one or several nodes; its operands are leaves or results of ops added before. Broadcasting is no
-// concern here: a node is one element.
+// concern here: a node is one element. Nodes of f16 and bf16 hold f32 numbers, which are rounded
+// when they are stored, where the problem casts, and before ops that jump between neighbours.
 #pragma once
 
 #include <cstdint>
@@ -80,8 +81,9 @@ enum class ExpressionKind {
   Not,
   ShiftLeft,
   ShiftRight,
-  Select, ///< a ? b : c
-  Cast,   ///< to `type`
+  Select,   ///< a ? b : c
+  Cast,     ///< to `type`; rounds to 16-bit floats although registers hold more
+  Saturate, ///< a float to the nearest integer of `type`, ties to even; NaN gives 0
   // Over the reduced axes of a space, see schedule/Rows.h; never in purely element-wise ops
   ReduceSum,
   ReduceProduct,
@@ -115,6 +117,8 @@ public:
   NodeId binary(ExpressionKind kind, NodeId a, NodeId b);
   NodeId select(NodeId condition, NodeId a, NodeId b);
   NodeId cast(dvt_type type, NodeId a);
+  /// A node of a 16-bit float as memory would hold it.
+  NodeId rounded(NodeId a);
   /// Adds the nodes of `op`; operands unknown so far become leaves, uniform literals constants.
   /// BadInput with a reason naming the op and what is supported where it cannot be expressed.
   Status add(const ProblemReader &problem, const dvt_op &op);
@@ -127,6 +131,17 @@ private:
 
 /// Whether `name` is an element-wise op at all (of any type).
 bool isPointwiseOp(std::string_view name);
+/// The dimensions of an element-wise op's result along which those of operand `position` lie: the
+/// last ones, or the axis of scales and the like. BadInput where the operand lies otherwise.
+Expected<std::vector<uint32_t>> operandDimensions(const ProblemReader &problem, const dvt_op &op,
+                                                  uint32_t position);
+/// Dimensions of a space of `rank` dimensions along which the operands of some element-wise ops
+/// lie, given for each value that they read from outside. BadInput where a value would lie in two
+/// ways.
+Expected<std::map<uint32_t, std::vector<uint32_t>>>
+leafDimensions(const ProblemReader &problem, const std::vector<uint32_t> &ops, uint32_t rank);
+/// Whether some of the ops must see operands as memory would hold them.
+bool needRoundedOperands(const ProblemReader &problem, const std::vector<uint32_t> &ops);
 /// Why `op` cannot be emitted by emitPointwiseOp, or nothing when it can.
 std::optional<std::string> pointwiseRefusal(const ProblemReader &problem, const dvt_op &op);
 

@@ -33,18 +33,9 @@ bool isBeside(std::string_view name) {
 Status checkElements(const ProblemReader &problem, const dvt_op &op) {
   for (uint32_t i = 0; i < op.input_count; ++i)
     if (auto value = ProblemReader::input(op, i))
-      switch (problem.value(*value).type) {
-      case DVT_F32:
-      case DVT_I64:
-      case DVT_I32:
-      case DVT_BOOL:
-      case DVT_U8:
-      case DVT_I8:
-        break;
-      default:
-        return badInput("{} of {}: f32, i64, i32, bool, u8 and i8 are supported", op.name,
+      if (!elementBytes(problem.value(*value).type))
+        return badInput("{} of {}: elements of whole bytes are supported", op.name,
                         valueText(problem.value(*value)));
-      }
   return Status::success();
 }
 
@@ -53,6 +44,10 @@ Status checkOp(const ProblemReader &problem, const dvt_op &op) {
   if (isPointwiseOp(name)) {
     if (auto reason = pointwiseRefusal(problem, op))
       return badInput("{}", *reason);
+    for (uint32_t i = 0; i < op.input_count; ++i)
+      if (ProblemReader::input(op, i))
+        if (auto dimensions = operandDimensions(problem, op, i); !dimensions)
+          return dimensions.takeError();
     return Status::success();
   }
   if (!isPulled(name) && !isBeside(name))
@@ -142,7 +137,7 @@ Expected<ResizeScales> readScales(const ProblemReader &problem, const dvt_op &op
       ProblemReader::text(op, "coordinate_transformation_mode", "half_pixel");
   if (mode != "nearest" && mode != "linear")
     return badInput("resize has mode {}; nearest and linear are supported", mode);
-  if (source.type != DVT_F32 && mode == "linear")
+  if (!isFloatType(source.type) && mode == "linear")
     return badInput("linear resize of {}", valueText(source));
   if (coordinates != "half_pixel" && coordinates != "asymmetric" &&
       coordinates != "align_corners" && coordinates != "pytorch_half_pixel" &&

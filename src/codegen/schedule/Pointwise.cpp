@@ -80,6 +80,9 @@ Status planPhase(const ProblemReader &problem, const Machine &machine, const Lay
                           valueText(output));
       }
   }
+  auto dimensions = leafDimensions(problem, phase.ops, problem.value(phase.outputs[0]).rank);
+  if (!dimensions)
+    return dimensions.takeError();
   SpaceRequest request;
   request.shape = shapeOf(problem.value(phase.outputs[0]));
   request.layout = layout;
@@ -90,8 +93,8 @@ Status planPhase(const ProblemReader &problem, const Machine &machine, const Lay
     const dvt_value &value = problem.value(node.value);
     bool constant = problem.isConstant(node.value) || problem.isLiteral(node.value);
     bool channels = value.rank == rank && rank > 1 && !isOne(value.extents[1]);
-    request.tensors.push_back(
-        {node.value, !layout.isRowMajor() && !constant && channels, constant});
+    request.tensors.push_back({node.value, !layout.isRowMajor() && !constant && channels, constant,
+                               dimensions->at(node.value)});
   }
   for (uint32_t output : phase.outputs)
     request.tensors.push_back({output, true, false});

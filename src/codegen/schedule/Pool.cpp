@@ -62,11 +62,15 @@ Expected<PoolPlan> planPool(const ProblemReader &problem, const Machine &machine
   if (ProblemReader::output(op, 1))
     return badInput("{} with indices is not supported", op.name);
   const dvt_value &value = problem.value(*source);
-  if (value.type != DVT_F32 || value.rank < 3 || value.rank > 5)
-    return badInput("{} of {}: f32 of rank 3 to 5 is supported", op.name, valueText(value));
+  bool average = std::string_view(op.name) == "average_pool";
+  if (!isFloatType(value.type) && (average || (value.type != DVT_U8 && value.type != DVT_I8)))
+    return badInput("{} of {}: f32, f16, bf16{} are supported", op.name, valueText(value),
+                    average ? "" : ", u8 and i8");
+  if (value.rank < 3 || value.rank > 5)
+    return badInput("{} of {}: rank 3 to 5 is supported", op.name, valueText(value));
   plan.source = *source;
   plan.pooled = *pooled;
-  plan.average = std::string_view(op.name) == "average_pool";
+  plan.average = average;
   plan.countPadding = ProblemReader::integer(op, "count_include_pad", 0) != 0;
   if (Status status = readWindows(op, value.rank - 2, plan); !status)
     return status.takeError();
@@ -82,6 +86,9 @@ Expected<PoolPlan> planPool(const ProblemReader &problem, const Machine &machine
     plan.epilogue.push_back(i);
   }
   size_t rank = request.shape.size();
+  auto dimensions = leafDimensions(problem, plan.epilogue, rank);
+  if (!dimensions)
+    return dimensions.takeError();
   for (const ExpressionNode &node : expression.nodes) {
     if (node.kind != ExpressionKind::Leaf || node.value == *pooled)
       continue;
@@ -90,8 +97,8 @@ Expected<PoolPlan> planPool(const ProblemReader &problem, const Machine &machine
     const dvt_value &tensor = problem.value(node.value);
     bool constant = problem.isConstant(node.value) || problem.isLiteral(node.value);
     bool channels = tensor.rank == rank && !isOne(tensor.extents[1]);
-    request.tensors.push_back(
-        {node.value, !layout.isRowMajor() && !constant && channels, constant});
+    request.tensors.push_back({node.value, !layout.isRowMajor() && !constant && channels, constant,
+                               dimensions->at(node.value)});
   }
   const dvt_problem &all = problem.problem();
   for (uint32_t i = 0; i < all.output_count; ++i) {
@@ -145,7 +152,8 @@ static std::string offerPool(const ProblemReader &problem, const Machine &machin
   double speed = text.empty() && plan->windows.back().stride != 1
                      ? 1.5
                      : 6; // elements and window places in a cycle
-  double bytes = 4 * (elements + ProblemReader::typicalElements(problem.value(plan->source)));
+  double bytes = elementBytes(problem.value(plan->source).type) *
+                 (elements + ProblemReader::typicalElements(problem.value(plan->source)));
   schedule.estimateMicros = 0.5 + std::max(elements * window / speed / 3000 / machine.threads,
                                            machine.memoryMicros(bytes));
   sink.offer(std::move(schedule));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "support/Literal.h"
+
 namespace dovetail::codegen {
 
 ProblemReader::ProblemReader(const dvt_problem &problem)
@@ -75,7 +77,11 @@ std::optional<std::vector<int64_t>> ProblemReader::integers(const dvt_op &op,
   return std::vector<int64_t>(found->ints, found->ints + found->count);
 }
 
-template <typename T> static std::optional<double> uniformOf(const dvt_value &value) {
+template <typename T> static double numberOf(T element) { return double(element); }
+static double numberOfHalf(uint16_t bits) { return halfToFloat(bits); }
+static double numberOfBfloat(uint16_t bits) { return bfloatToFloat(bits); }
+template <typename T, double (*number)(T) = numberOf<T>>
+static std::optional<double> uniformOf(const dvt_value &value) {
   if (value.literal_bytes < sizeof(T) || value.literal_bytes % sizeof(T))
     return std::nullopt;
   const char *bytes = static_cast<const char *>(value.literal);
@@ -84,7 +90,7 @@ template <typename T> static std::optional<double> uniformOf(const dvt_value &va
       return std::nullopt;
   T first;
   std::memcpy(&first, bytes, sizeof(T));
-  return double(first);
+  return number(first);
 }
 
 std::optional<double> ProblemReader::uniformLiteral(uint32_t index) const {
@@ -94,8 +100,10 @@ std::optional<double> ProblemReader::uniformLiteral(uint32_t index) const {
   switch (value.type) {
   case DVT_F32:
     return uniformOf<float>(value);
-  case DVT_F64:
-    return uniformOf<double>(value);
+  case DVT_F16:
+    return uniformOf<uint16_t, numberOfHalf>(value);
+  case DVT_BF16:
+    return uniformOf<uint16_t, numberOfBfloat>(value);
   case DVT_I64:
     return uniformOf<int64_t>(value);
   case DVT_I32:
@@ -105,6 +113,12 @@ std::optional<double> ProblemReader::uniformLiteral(uint32_t index) const {
     return uniformOf<uint8_t>(value);
   case DVT_I8:
     return uniformOf<int8_t>(value);
+  case DVT_U16:
+    return uniformOf<uint16_t>(value);
+  case DVT_I16:
+    return uniformOf<int16_t>(value);
+  case DVT_U32:
+    return uniformOf<uint32_t>(value);
   default:
     return std::nullopt;
   }
@@ -230,6 +244,17 @@ const char *elementTypeName(dvt_type type) {
     return "i4";
   default:
     return "undefined";
+  }
+}
+
+float FloatReader::operator[](int64_t index) const {
+  switch (type) {
+  case DVT_F16:
+    return halfToFloat(static_cast<const uint16_t *>(elements)[index]);
+  case DVT_BF16:
+    return bfloatToFloat(static_cast<const uint16_t *>(elements)[index]);
+  default:
+    return static_cast<const float *>(elements)[index];
   }
 }
 

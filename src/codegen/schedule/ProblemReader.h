@@ -42,7 +42,7 @@ public:
   static std::string_view text(const dvt_op &op, std::string_view name, std::string_view otherwise);
   static std::optional<std::vector<int64_t>> integers(const dvt_op &op, std::string_view name);
 
-  /// The number when all elements of a literal are known to equal it.
+  /// The number when all elements of a literal are known to equal it, of types with registers.
   std::optional<double> uniformLiteral(uint32_t value) const;
   /// All elements of a literal of integers (i64, i32) or nothing.
   std::optional<std::vector<int64_t>> integerLiteral(uint32_t value) const;
@@ -83,5 +83,19 @@ std::string valueText(const dvt_value &value);
 const char *elementTypeName(dvt_type type);
 /// Bytes of an element of whole bytes; 0 for other types.
 unsigned elementBytes(dvt_type type);
+/// Elements of a constant of floats, as f32.
+class FloatReader {
+public:
+  FloatReader(dvt_type type, const void *elements) : type(type), elements(elements) {}
+  float operator[](int64_t index) const;
+
+private:
+  dvt_type type;
+  const void *elements;
+};
+/// f32, and what is computed as f32: f16 and bf16.
+inline bool isFloatType(dvt_type type) {
+  return type == DVT_F32 || type == DVT_F16 || type == DVT_BF16;
+}
 
 } // namespace dovetail::codegen

@@ -25,12 +25,17 @@ public:
       return badInput("{} has no operand", name);
     a = operand(0);
     type = x.nodes[a].type;
-    bool integers = type == DVT_I64 || type == DVT_I32;
-    bool anyNumber = name == "reduce_sum" || name == "reduce_max" || name == "reduce_min" ||
-                     name == "reduce_prod" || name == "arg_max" || name == "arg_min";
-    if (type != DVT_F32 && !(integers && anyNumber))
-      return badInput("{} is supported on f32{}, not {}", name, anyNumber ? ", i32 and i64" : "",
-                      elementTypeName(type));
+    bool compares =
+        name == "reduce_max" || name == "reduce_min" || name == "arg_max" || name == "arg_min";
+    bool sums = name == "reduce_sum" || name == "reduce_prod";
+    bool integers = type == DVT_I64 || type == DVT_I32 || type == DVT_U32;
+    bool narrow = type == DVT_U8 || type == DVT_I8 || type == DVT_U16 || type == DVT_I16;
+    if (!isFloatType(type) && !(integers && (compares || sums)) && !(narrow && compares))
+      return badInput("{} is supported on f32, f16, bf16{}{}, not {}", name,
+                      compares || sums ? ", i32, u32, i64" : "",
+                      compares ? ", 8 and 16-bit integers" : "", elementTypeName(type));
+    if (compares)
+      a = x.rounded(a);
     NodeId result = build();
     if (!reason.empty())
       return badInput("{} {}", name, reason);
@@ -121,12 +126,39 @@ private:
                                add(mean(mul(a, a)), c(ProblemReader::real(op, "epsilon", 1e-5))));
       return mul(mul(a, inverse), operand(1));
     }
+    if (name == "dynamic_quantize_linear")
+      return dynamicQuantization();
     if (name == "instance_normalization") {
       NodeId normal = normalise(a, mean(a), ProblemReader::real(op, "epsilon", 1e-5), false);
       return add(mul(normal, operand(1)), operand(2));
     }
     reason = "is not supported";
     return a;
+  }
+
+  NodeId saturated(NodeId n) {
+    NodeId result = x.unary(Kind::Saturate, n);
+    x.nodes[result].type = DVT_U8;
+    return result;
+  }
+
+  /// In f32, as the definition has it: the results depend on each rounding.
+  NodeId dynamicQuantization() {
+    if (type != DVT_F32) {
+      reason = "is supported on f32";
+      return a;
+    }
+    NodeId high = x.binary(Kind::Max, x.unary(Kind::ReduceMax, a), c(0));
+    NodeId low = x.binary(Kind::Min, x.unary(Kind::ReduceMin, a), c(0));
+    NodeId span = sub(high, low);
+    NodeId scale = div(x.select(x.binary(Kind::Equal, span, c(0)), c(1), span), c(255));
+    NodeId zero = x.binary(Kind::ClampLow, sub(c(0), div(low, scale)), c(0));
+    zero = x.unary(Kind::RoundEven, x.binary(Kind::ClampHigh, zero, c(255)));
+    if (auto value = ProblemReader::output(op, 1))
+      x.nodeOf[*value] = scale;
+    if (auto value = ProblemReader::output(op, 2))
+      x.nodeOf[*value] = saturated(zero);
+    return saturated(add(x.unary(Kind::RoundEven, div(a, scale)), zero));
   }
 
   NodeId logSumExp() {

@@ -167,11 +167,23 @@ private:
         }
     for (uint32_t i = 0; i < op.input_count; ++i)
       if (auto value = ProblemReader::input(op, i))
-        if (Status status = use(*value, frame); !status)
+        if (Status status = useAligned(op, i, *value, frame); !status)
           return status;
     if (Status status = plan.expression.add(problem, op); !status)
       return status;
     return define(*ProblemReader::output(op, 0), frame);
+  }
+
+  Status useAligned(const dvt_op &op, uint32_t position, uint32_t value, Frame frame) {
+    auto dimensions = operandDimensions(problem, op, position);
+    if (!dimensions)
+      return dimensions.takeError();
+    uint32_t rank = problem.value(*ProblemReader::output(op, 0)).rank;
+    if (rank > dimensionsOf(frame).size())
+      return badInput("{} has more dimensions than what is reduced", op.name);
+    for (uint32_t &dimension : *dimensions)
+      dimension = lastOf(dimensionsOf(frame), rank)[dimension];
+    return use(value, frame, *dimensions);
   }
 
   Status makeTheSpace() {
@@ -241,6 +253,11 @@ private:
         full &= there;
         none &= !reduced[i] || !has[i] || isOne(shape[i]);
       }
+      const SpaceOperand &operand = plan.space.operands[output.operand];
+      uint32_t last = plan.space.axes.size() - 1;
+      if (operand.present[last] && !operand.contiguousAlong(last))
+        return badInput("output {} is not contiguous along the space's last axis",
+                        valueText(tensor));
       if (!full && !none)
         return badInput("output {} has some of the reduced dimensions", valueText(tensor));
       output.full = full && !none;
@@ -454,7 +471,7 @@ double estimate(const ProblemReader &problem, const Machine &machine, const Rows
 
 bool isRowOp(std::string_view name) {
   return isIn(kReductions, name) || isIn(kPools, name) || isIn(kAlongAxis, name) ||
-         name == "mean_variance_normalization";
+         name == "mean_variance_normalization" || name == "dynamic_quantize_linear";
 }
 
 Expected<std::vector<uint32_t>> rowAxes(const ProblemReader &problem, const dvt_op &op,
@@ -465,7 +482,9 @@ Expected<std::vector<uint32_t>> rowAxes(const ProblemReader &problem, const dvt_
     for (int64_t i = first < 0 ? first + rank : first; i < int64_t(rank); ++i)
       axes.push_back(i);
   };
-  if (isIn(kPools, name)) {
+  if (name == "dynamic_quantize_linear") {
+    from(0);
+  } else if (isIn(kPools, name)) {
     from(2);
   } else if (name == "layer_normalization" || name == "rms_normalization") {
     from(ProblemReader::integer(op, "axis", -1));

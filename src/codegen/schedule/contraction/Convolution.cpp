@@ -69,7 +69,8 @@ static Expected<Convolution> readConvolution(const ProblemReader &problem, Fusio
   conv.input = *image;
   conv.weight = *weight;
   conv.bias = ProblemReader::input(op, 2);
-  if (conv.bias && (problem.inputOf(*conv.bias) < 0 || problem.value(*conv.bias).rank != 1))
+  if (conv.bias && ((problem.inputOf(*conv.bias) < 0 && !problem.isLiteral(*conv.bias)) ||
+                    problem.value(*conv.bias).rank != 1))
     return badInput("{} with a computed bias in one kernel", op.name);
   conv.fusion = std::move(fusion);
   return conv;

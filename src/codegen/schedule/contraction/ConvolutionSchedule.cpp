@@ -202,7 +202,8 @@ void proposeConvolution(const ProblemReader &problem, const Machine &machine,
     ConvolutionPlan plan;
     plan.in = in;
     plan.out = out;
-    plan.direct = !conv.isPadded();
+    // Patches widen 16-bit floats on the way.
+    plan.direct = !conv.isPadded() && problem.value(conv.input).type == DVT_F32;
     // Flat: rows and columns of image, output and all operands run on as one.
     plan.flat = plan.direct && conv.isPointwise() && conv.spatial == 2 &&
                 std::all_of(leaves->begin(), leaves->end(), [&](const Access &access) {
@@ -237,7 +238,7 @@ void packConvolution(const ProblemReader &problem, const Machine &machine, const
   const Convolution &conv = **found;
   ConvolutionPlan plan = ConvolutionPlan::read(schedule);
   ConvolutionSizes sizes(conv, plan, machine);
-  const float *from = static_cast<const float *>(constant);
+  const FloatReader from(problem.value(conv.weight).type, constant);
   float *to = static_cast<float *>(packed);
   int64_t rows = conv.rows.size, columns = conv.columns.size;
   auto weight = [&](int64_t group, int64_t output, int64_t channel, int64_t row, int64_t column) {

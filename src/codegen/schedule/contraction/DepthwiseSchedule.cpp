@@ -104,7 +104,7 @@ void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
     double threads = double(std::min<int64_t>(
         machine.threads, planes * ((rows + plan.chunkRows - 1) / plan.chunkRows)));
     double cycles = double(batch * rows) * vectors * perVector;
-    double bytes = 4.0 * double(batch * conv.groups) *
+    double bytes = elementBytes(problem.value(conv.input).type) * double(batch * conv.groups) *
                    (double(rows * columns) +
                     Product::of(conv.inRows).typical() * Product::of(conv.inColumns).typical());
     schedule.estimateMicros =
@@ -119,7 +119,7 @@ void packDepthwise(const ProblemReader &problem, const Machine &machine, const S
   if (!found || !*found || uint32_t(problem.inputOf((*found)->weight)) != input)
     return;
   const Convolution &conv = **found;
-  const float *from = static_cast<const float *>(constant);
+  const FloatReader from(problem.value(conv.weight).type, constant);
   float *to = static_cast<float *>(packed);
   int64_t lanes = machine.isa.f32Lanes, window = conv.rows.size * conv.columns.size;
   for (int64_t block = 0; block < conv.groups; block += lanes)

@@ -47,7 +47,7 @@ static Status checkMemory(const ProblemReader &problem, uint32_t anchor) {
     if (shared >= 0 && uint32_t(shared) < source.input_count && reads(source.inputs[shared]))
       return badInput("{} with an output in the memory of its operand", op.name);
   }
-  for (uint32_t i = 0; i < op.input_count; ++i)
+  for (uint32_t i = 0; i < op.input_count && i < 2; ++i)
     if (op.inputs[i] != DVT_NO_VALUE && problem.isLiteral(op.inputs[i]))
       return badInput("{} with a literal as operand {}", op.name, i);
   return Status::success();
@@ -64,8 +64,8 @@ Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor) {
   fusion.extents = extentsOf(problem.value(fusion.result));
   for (uint32_t i = 0; i < contraction.input_count; ++i)
     if (contraction.inputs[i] != DVT_NO_VALUE &&
-        problem.value(contraction.inputs[i]).type != DVT_F32)
-      return badInput("{} of {}; f32 is supported", name,
+        !isFloatType(problem.value(contraction.inputs[i]).type))
+      return badInput("{} of {}; f32, f16 and bf16 are supported", name,
                       elementTypeName(problem.value(contraction.inputs[i]).type));
 
   if (Status status = checkMemory(problem, anchor); !status)
@@ -99,11 +99,17 @@ Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor) {
       return status.takeError();
     for (uint32_t j = 0; j < op.input_count; ++j) {
       uint32_t operand = op.inputs[j];
-      if (operand == DVT_NO_VALUE || follows[operand] || problem.uniformLiteral(operand))
+      if (operand == DVT_NO_VALUE || problem.uniformLiteral(operand))
         continue;
-      if (problem.isLiteral(operand))
-        return badInput("a literal tensor as operand of {} after {}", op.name, name);
-      if (problem.inputOf(operand) >= 0 &&
+      auto dimensions = operandDimensions(problem, op, j);
+      if (!dimensions)
+        return dimensions.takeError();
+      uint32_t own = problem.value(*ProblemReader::output(op, 0)).rank;
+      if (!dimensions->empty() && dimensions->back() + 1 != own)
+        return badInput("{} along an axis after {}", op.name, name);
+      if (follows[operand])
+        continue;
+      if ((problem.inputOf(operand) >= 0 || problem.isLiteral(operand)) &&
           std::find(fusion.leaves.begin(), fusion.leaves.end(), operand) == fusion.leaves.end())
         fusion.leaves.push_back(operand);
     }
@@ -150,7 +156,8 @@ Fusion::leafAccesses(const ProblemReader &problem,
                      const std::vector<std::string> &inputLayouts) const {
   std::vector<Access> accesses;
   for (uint32_t leaf : leaves) {
-    auto layout = Layout::parse(inputLayouts[uint32_t(problem.inputOf(leaf))]);
+    int input = problem.inputOf(leaf);
+    auto layout = Layout::parse(input < 0 ? std::string() : inputLayouts[uint32_t(input)]);
     if (!layout)
       return std::nullopt;
     auto access = broadcastAccess(problem.value(leaf), *layout, extents);

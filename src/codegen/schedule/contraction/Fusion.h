@@ -22,14 +22,14 @@ struct Fusion {
   std::vector<uint32_t> followers;  ///< element-wise ops, in order
   uint32_t result = 0;              ///< the contraction's output value
   std::vector<dvt_extent> extents;  ///< of result and of all problem outputs
-  std::vector<uint32_t> leaves;     ///< problem inputs that the followers read, each once
+  std::vector<uint32_t> leaves;     ///< inputs and literals that the followers read, each once
   double cost = 0;                  ///< rough number of vector instructions of the followers
 
   /// Index of the op among `names` that the problem has; nothing where there is none.
   static std::optional<uint32_t> findAnchor(const ProblemReader &problem,
                                             std::initializer_list<std::string_view> names);
   /// BadInput with a reason where something else than transposes, the anchor and element-wise
-  /// followers on f32 outputs of the anchor's extents is in the problem.
+  /// followers on outputs of the anchor's extents is in the problem, or operands are no floats.
   static Expected<Fusion> around(const ProblemReader &problem, uint32_t anchor);
 
   /// The problem input behind operand `position` of the anchor and, where transposes lie between,

@@ -102,7 +102,7 @@ Expected<MatMul> readGemm(const ProblemReader &problem, MatMul m) {
   m.rowDimensions = {0};
   m.scale = ProblemReader::real(op, "alpha", 1);
   if (auto c = ProblemReader::input(op, 2)) {
-    if (problem.inputOf(*c) < 0)
+    if (problem.inputOf(*c) < 0 && !problem.isLiteral(*c))
       return badInput("gemm with a computed addend in one kernel");
     auto access = broadcastAccess(problem.value(*c), Layout(), m.fusion.extents);
     if (!access)
@@ -171,6 +171,14 @@ bool MatMul::packsRight(const ProblemReader &problem) const {
                      [](const Product &p) { return p.is(0); });
 }
 
+int64_t MatMul::widenedLeft(const ProblemReader &problem) const {
+  constexpr int64_t kFewRows = 4; // for which a phase costs more than it saves
+  const dvt_value &value = problem.value(left.value);
+  if (value.type == DVT_F32 || !ProblemReader::isStatic(value) || rows.upperBound() <= kFewRows)
+    return 0;
+  return ProblemReader::elements(value);
+}
+
 Product MatMul::batches() const {
   Product count = 1;
   for (unsigned dimension : batchDimensions)
@@ -193,16 +201,20 @@ MatMulPlan MatMulPlan::read(const Schedule &schedule) {
   plan.blockRows = schedule.integerParameter("m", plan.tile.rows);
   plan.panelsOutside = schedule.parameter("o") == "n";
   std::string_view right = schedule.parameter("b");
-  plan.right = right == "p" ? Right::Packed : right == "f" ? Right::PackedOnRun : Right::Direct;
+  plan.right = right == "p"   ? Right::Packed
+               : right == "h" ? Right::PackedNarrow
+               : right == "f" ? Right::PackedOnRun
+                              : Right::Direct;
   return plan;
 }
 
 std::string MatMulPlan::text() const {
   return fmt::format("matmul:t{}x{}:m{}:o{}:b{}", tile.rows, tile.vectors, blockRows,
                      panelsOutside ? "n" : "m",
-                     right == Right::Packed        ? "p"
-                     : right == Right::PackedOnRun ? "f"
-                                                   : "d");
+                     right == Right::Packed         ? "p"
+                     : right == Right::PackedNarrow ? "h"
+                     : right == Right::PackedOnRun  ? "f"
+                                                    : "d");
 }
 
 } // namespace dovetail::codegen

@@ -47,6 +47,10 @@ struct MatMul {
   Product batches() const;
   bool oneRight() const; ///< the right side is the same for all batches
 
+  /// Elements of a left side of 16-bit floats that a phase of its own widens into the workspace
+  /// first; 0 where each tile widens what it reads.
+  int64_t widenedLeft(const ProblemReader &problem) const;
+
   /// Nothing where the problem has no matrix product; an error with the reason where it cannot be
   /// served.
   static std::optional<Expected<MatMul>> find(const ProblemReader &problem);
@@ -56,7 +60,8 @@ struct MatMul {
 /// after panel, each with `depth` rows of its columns: where columns are known to the compiler
 /// exactly as wide as needed.
 struct MatMulPlan {
-  enum class Right { Packed, PackedOnRun, Direct };
+  /// PackedNarrow: packed as the 16-bit floats that they are; Packed is f32.
+  enum class Right { Packed, PackedNarrow, PackedOnRun, Direct };
   RegisterTile tile;
   int64_t blockRows = 1; ///< rows of a task, a multiple of tile.rows
   bool panelsOutside =

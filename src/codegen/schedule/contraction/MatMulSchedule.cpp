@@ -42,17 +42,20 @@ int64_t chooseBlockRows(const Machine &machine, RegisterTile tile, int64_t rows,
 }
 
 double estimateMicros(const Machine &machine, const MatMul &m, const MatMulPlan &plan,
-                      const Sizes &sizes) {
+                      const Sizes &sizes, double rightElementBytes) {
   constexpr double kCyclesPerMicro = 3600, kBytesPerMicro = 20000;
   unsigned lanes = machine.isa.f32Lanes;
   int64_t vectors = (sizes.columns + lanes - 1) / lanes;
   double finish = 3 + 0.6 * m.fusion.cost;
   double cycles = double(sizes.batches) * tiledCycles(machine.isa, plan.tile, sizes.rows, vectors,
                                                       double(sizes.depth), finish);
-  double rightBytes = 4.0 * double(sizes.columns) * double(sizes.depth) *
+  double rightBytes = rightElementBytes * double(sizes.columns) * double(sizes.depth) *
                       (m.oneRight() ? 1 : double(sizes.batches));
   if (plan.right == MatMulPlan::Right::PackedOnRun)
     cycles += rightBytes / 8;
+  if (rightElementBytes < 4) // widened again for each tile
+    cycles += double(sizes.batches) * double(sizes.rows) / plan.tile.rows * double(vectors) *
+              double(sizes.depth) * 0.7;
   double leftBytes = 4.0 * double(sizes.batches) * double(sizes.rows) * double(sizes.depth);
   int64_t panels = (vectors + plan.tile.vectors - 1) / plan.tile.vectors;
   double again = plan.panelsOutside
@@ -65,6 +68,23 @@ double estimateMicros(const Machine &machine, const MatMul &m, const MatMulPlan 
   return std::max(cycles / kCyclesPerMicro / threads,
                   moved / kBytesPerMicro / std::min(threads, 2.0)) +
          2;
+}
+
+/// Places of the packed right side in order; `put` gets the element's place in the constant, or -1
+/// for padding.
+template <typename Put>
+void forPacked(const MatMul &m, const MatMulPlan &plan, const Machine &machine, Put put) {
+  int64_t lanes = machine.isa.f32Lanes, columns = m.columns.value, depth = m.depth.value;
+  int64_t width = int64_t(plan.tile.vectors) * lanes,
+          padded = (columns + lanes - 1) / lanes * lanes;
+  for (int64_t panel = 0; panel < padded; panel += width) {
+    int64_t panelWidth = std::min(width, padded - panel);
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t j = 0; j < panelWidth; ++j) {
+        int64_t column = panel + j;
+        put(column < columns ? k * m.right.depth.constant + column * m.right.row.constant : -1);
+      }
+  }
 }
 
 } // namespace
@@ -84,6 +104,9 @@ void proposeMatMul(const ProblemReader &problem, const Machine &machine, const S
   bool contiguous = m.right.row.is(1) || m.columns.value == 1;
   if (m.packsRight(problem)) {
     ways = {MatMulPlan::Right::Packed};
+    constexpr int64_t kNarrowRows = 32;
+    if (elementBytes(problem.value(m.right.value).type) == 2 && sizes.rows <= kNarrowRows)
+      ways.insert(ways.begin(), MatMulPlan::Right::PackedNarrow);
   } else {
     ways = {MatMulPlan::Right::PackedOnRun};
     if (contiguous && sizes.rows >= 32)
@@ -115,9 +138,12 @@ void proposeMatMul(const ProblemReader &problem, const Machine &machine, const S
       Schedule schedule = base;
       schedule.algorithm = plan.text();
       Product panelElements = Product::of(m.depth) * Product(int64_t(tile.vectors) * lanes);
-      if (right == MatMulPlan::Right::Packed) {
+      double rightElementBytes = right == MatMulPlan::Right::PackedNarrow ? 2 : 4;
+      if (right == MatMulPlan::Right::Direct)
+        rightElementBytes = elementBytes(problem.value(m.right.value).type);
+      if (right == MatMulPlan::Right::Packed || right == MatMulPlan::Right::PackedNarrow) {
         schedule.packedBytes[uint32_t(problem.inputOf(m.right.value))] =
-            4 * uint64_t(m.depth.value) * uint64_t(vectors) * lanes;
+            uint64_t(rightElementBytes) * uint64_t(m.depth.value) * uint64_t(vectors) * lanes;
       } else if (right == MatMulPlan::Right::PackedOnRun) {
         int64_t bound = (Product::of(m.columns).upperBound() / lanes / tile.vectors + 1);
         int64_t copies = m.oneRight() ? 1 : m.batches().upperBound();
@@ -129,8 +155,9 @@ void proposeMatMul(const ProblemReader &problem, const Machine &machine, const S
         }
         schedule.workspaceBytes = uint64_t(bytes);
       }
+      schedule.workspaceBytes += 4 * uint64_t(m.widenedLeft(problem));
       schedule.scratchBytes = 4 * uint64_t(tile.rows) * tile.vectors * lanes;
-      schedule.estimateMicros = estimateMicros(machine, m, plan, sizes);
+      schedule.estimateMicros = estimateMicros(machine, m, plan, sizes, rightElementBytes);
       sink.offer(std::move(schedule));
       ++offered;
       if (++ofWay == 2)
@@ -148,20 +175,15 @@ void packMatMul(const ProblemReader &problem, const Machine &machine, const Sche
     return;
   const MatMul &m = **found;
   MatMulPlan plan = MatMulPlan::read(schedule);
-  const float *from = static_cast<const float *>(constant);
-  float *to = static_cast<float *>(packed);
-  int64_t lanes = machine.isa.f32Lanes, columns = m.columns.value, depth = m.depth.value;
-  int64_t width = int64_t(plan.tile.vectors) * lanes,
-          padded = (columns + lanes - 1) / lanes * lanes;
-  for (int64_t panel = 0; panel < padded; panel += width) {
-    int64_t panelWidth = std::min(width, padded - panel);
-    for (int64_t k = 0; k < depth; ++k)
-      for (int64_t j = 0; j < panelWidth; ++j) {
-        int64_t column = panel + j;
-        *to++ = column < columns ? from[k * m.right.depth.constant + column * m.right.row.constant]
-                                 : 0.0f;
-      }
+  if (plan.right == MatMulPlan::Right::PackedNarrow) {
+    const auto *from = static_cast<const uint16_t *>(constant);
+    auto *to = static_cast<uint16_t *>(packed);
+    return forPacked(m, plan, machine,
+                     [&](int64_t at) { *to++ = at < 0 ? uint16_t(0) : from[at]; });
   }
+  const FloatReader from(problem.value(m.right.value).type, constant);
+  auto *to = static_cast<float *>(packed);
+  forPacked(m, plan, machine, [&](int64_t at) { *to++ = at < 0 ? 0.0f : from[at]; });
 }
 
 } // namespace dovetail::codegen
