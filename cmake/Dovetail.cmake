@@ -37,7 +37,7 @@ endfunction()
 
 # Parses the arguments common to all declarations into arg_*; sources default to all of the folder.
 macro(dovetail_parse)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "MLIR" "" "SOURCES;ROOMS;LIBS;LABELS;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MLIR" "EXPORTS" "SOURCES;ROOMS;LIBS;LABELS;DEPENDS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "${ARGV0}: unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -123,7 +123,14 @@ function(dovetail_shared name)
   dovetail_parse(${ARGV})
   add_library(${name} SHARED ${arg_SOURCES})
   dovetail_wire(${name} PRIVATE)
-  dovetail_hide_symbols(${name})
+  if(arg_EXPORTS) # a linker's version script instead of what the sources mark
+    target_link_options(${name} PRIVATE -Wl,--no-undefined
+                        "-Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/${arg_EXPORTS}")
+    set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS
+                 "${CMAKE_CURRENT_SOURCE_DIR}/${arg_EXPORTS}")
+  else()
+    dovetail_hide_symbols(${name})
+  endif()
   dovetail_install_rpath(${name})
   install(TARGETS ${name} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endfunction()

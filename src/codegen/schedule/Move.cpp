@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,21 @@ Status checkElements(const ProblemReader &problem, const dvt_op &op) {
   return Status::success();
 }
 
+/// Operands of an extent that may be 1 or that of the result cannot be read by positions that are
+/// the same for both.
+Status checkBroadcast(const ProblemReader &problem, const dvt_op &op, uint32_t position) {
+  auto dimensions = operandDimensions(problem, op, position);
+  if (!dimensions)
+    return dimensions.takeError();
+  const dvt_value &operand = problem.value(*ProblemReader::input(op, position));
+  const dvt_value &result = problem.value(*ProblemReader::output(op, 0));
+  for (uint32_t i = 0; i < operand.rank; ++i)
+    if (!surelyBroadcasts(operand.extents[i], result.extents[(*dimensions)[i]]))
+      return badInput("{}: {} does not surely broadcast to {}", op.name, valueText(operand),
+                      valueText(result));
+  return Status::success();
+}
+
 Status checkOp(const ProblemReader &problem, const dvt_op &op) {
   std::string_view name = op.name;
   if (isPointwiseOp(name)) {
@@ -46,8 +62,8 @@ Status checkOp(const ProblemReader &problem, const dvt_op &op) {
       return badInput("{}", *reason);
     for (uint32_t i = 0; i < op.input_count; ++i)
       if (ProblemReader::input(op, i))
-        if (auto dimensions = operandDimensions(problem, op, i); !dimensions)
-          return dimensions.takeError();
+        if (Status status = checkBroadcast(problem, op, i); !status)
+          return status;
     return Status::success();
   }
   if (!isPulled(name) && !isBeside(name))
@@ -57,6 +73,8 @@ Status checkOp(const ProblemReader &problem, const dvt_op &op) {
   if (Status status = checkElements(problem, op); !status)
     return status;
   uint32_t rank = problem.value(*ProblemReader::input(op, 0)).rank;
+  if (name == "expand")
+    return checkBroadcast(problem, op, 0);
   if (name == "pad") {
     auto pads = readPads(problem, op);
     return pads ? Status::success() : Status(pads.takeError());
@@ -152,8 +170,10 @@ Expected<ResizeScales> readScales(const ProblemReader &problem, const dvt_op &op
   std::vector<int64_t> axes;
   if (auto given = ProblemReader::integers(op, "axes"))
     axes = *given;
-  for (uint32_t i = 0; axes.empty() && i < source.rank; ++i)
-    axes.push_back(i);
+  if (axes.empty()) {
+    axes.resize(source.rank);
+    std::iota(axes.begin(), axes.end(), int64_t(0));
+  }
   auto operand = ProblemReader::input(op, 2);
   if (operand && problem.isLiteral(*operand) && problem.value(*operand).type == DVT_F32) {
     const dvt_value &literal = problem.value(*operand);
