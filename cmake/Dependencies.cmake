@@ -2,8 +2,8 @@
 #
 # Finds what Dovetail is built from. The distribution has most of it; DOVETAIL_DEPS_DIR, filled by
 # `scripts/setup`, holds the rest: `venv` (HiGHS comes as a Python package), `deps/onnx` (static
-# libraries), `deps/onednn3` and `deps/mkl`. Vendor libraries are never linked: a provider needs
-# at most a header folder, which may be missing.
+# libraries), `deps/onednn3`, `deps/mkl`, `deps/openblas` and `deps/xsmm`. Vendor libraries are
+# never linked: a provider needs at most a header folder, which may be missing.
 # After this file: targets onnx, dovetail::highs, dovetail::xxhash, the usual imported targets, and
 # DOVETAIL_VENDOR_DIRS, the folders in which the driver looks for vendor libraries first.
 
@@ -107,5 +107,13 @@ if(ONEDNN2_INCLUDE_DIR)
     set(ONEDNN2_INCLUDE_DIR "ONEDNN2_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of oneDNN 2" FORCE)
   endif()
 endif()
-set(DOVETAIL_VENDOR_DIRS "${DOVETAIL_DEPS_DIR}/deps/onednn3/lib:${DOVETAIL_DEPS_DIR}/deps/mkl/lib"
-    CACHE STRING "Colon-separated folders in which the driver looks for vendor libraries first")
+# Empty: those that setup fills, whichever these are in this version of the sources.
+set(DOVETAIL_VENDOR_FOLDERS "" CACHE STRING
+    "Colon-separated folders in which the driver looks for vendor libraries first")
+set(DOVETAIL_VENDOR_DIRS "${DOVETAIL_VENDOR_FOLDERS}")
+if(NOT DOVETAIL_VENDOR_DIRS)
+  foreach(vendor IN ITEMS onednn3 mkl openblas xsmm)
+    string(APPEND DOVETAIL_VENDOR_DIRS ":${DOVETAIL_DEPS_DIR}/deps/${vendor}/lib")
+  endforeach()
+  string(SUBSTRING "${DOVETAIL_VENDOR_DIRS}" 1 -1 DOVETAIL_VENDOR_DIRS)
+endif()

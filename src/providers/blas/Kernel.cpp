@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls into the library. A packed operand stays at the address where it was packed, for MKL keeps
-// addresses in it.
+// Locates operands at prepare, checks what a run is given, and writes the addend.
 #include "providers/blas/Kernel.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "providers/blas/Tiles.h"
 
 namespace dovetail::blas {
 namespace {
-
-uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-bool isOneMatrix(const View &view) {
-  return providers::product(view.dims, 0, view.dims.size() - 2) == 1;
-}
-
-int asInt(int64_t number) { return static_cast<int>(number); }
 
 /// Offset of every batch element, in row-major order of the batch of `result`.
 std::vector<int64_t> batchOffsets(const View &view, const View &result) {
@@ -32,49 +26,9 @@ std::vector<int64_t> batchOffsets(const View &view, const View &result) {
 
 } // namespace
 
-std::string algorithmName(Call call, const Product &product) {
-  switch (call) {
-  case Call::Gemm:
-    return product.batch() > 1 ? "gemm-loop:mkl" : "gemm:mkl";
-  case Call::PackedGemm:
-    return "gemm-packed:mkl";
-  case Call::BatchGemm:
-    return "gemm-batch:mkl";
-  case Call::Gemv:
-    return "gemv:mkl";
-  }
-  return "";
-}
-
-std::vector<Call> callsFor(const ProblemReader &problem, const Product &product) {
-  std::vector<Call> calls{Call::Gemm};
-  const bool constantA = problem.isConstant(product.a.value) && isOneMatrix(product.a),
-             constantB = problem.isConstant(product.b.value) && isOneMatrix(product.b);
-  if (constantA != constantB)
-    calls.push_back(Call::PackedGemm);
-  if (product.batch() > 1)
-    calls.push_back(Call::BatchGemm);
-  else if (product.rows() == 1 || product.columns() == 1)
-    calls.push_back(Call::Gemv);
-  return calls;
-}
-
-uint64_t packedBytesOf(const Library &library, const ProblemReader &problem,
-                       const Product &product) {
-  const bool packsA = problem.isConstant(product.a.value) && isOneMatrix(product.a);
-  return library.packBytes(packsA ? MatrixA : MatrixB, asInt(product.rows()),
-                           asInt(product.columns()), asInt(product.depth()));
-}
-
-uint64_t workspaceBytesOf(Call call, const Product &product) {
-  return call == Call::BatchGemm
-             ? aligned(3 * sizeof(float *) * static_cast<uint64_t>(product.batch()))
-             : 0;
-}
-
 bool Kernel::bind(const ProblemReader &problem, const View &view, const dvt_prepare_args &args,
                   Source &source, std::string &reason) {
-  source.offsets = batchOffsets(view, product.c);
+  source.offsets = batchOffsets(view, operands.product.c);
   source.input = problem.inputPosition(view.value);
   if (!problem.isConstant(view.value))
     return true;
@@ -100,118 +54,56 @@ bool Kernel::bind(const ProblemReader &problem, const View &view, const dvt_prep
   return source.constant != nullptr;
 }
 
-bool Kernel::packOperand(const ProblemReader &problem, const dvt_prepare_args &args,
-                         std::string &reason) {
-  providers::PackingClock clock(&args);
-  packsA = problem.isConstant(product.a.value) && isOneMatrix(product.a);
-  Source &packed = packsA ? a : b;
-  float *place =
-      static_cast<float *>(constantMemory.take(&args, packedBytesOf(*library, problem, product)));
-  if (!place) {
-    reason = "out of memory while packing constants";
-    return false;
-  }
-  library->pack(RowMajor, packsA ? MatrixA : MatrixB,
-                packed.matrix.transposed ? Transposed : NoTranspose, asInt(product.rows()),
-                asInt(product.columns()), asInt(product.depth()), product.alpha, packed.constant,
-                asInt(packed.matrix.leading), place);
-  packed.constant = place;
-  return true;
-}
-
-std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
+std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Libraries> libraries,
                                      const ProblemReader &problem, const Product &product,
-                                     Call call, const dvt_prepare_args &args, uint32_t threads,
-                                     std::string &reason) {
-  std::unique_ptr<Kernel> kernel(
-      new Kernel(std::move(library), product, call, threads ? threads : 1));
+                                     const Method &method, const dvt_prepare_args &args,
+                                     uint32_t team, std::string &reason) {
+  std::unique_ptr<Kernel> kernel(new Kernel(std::move(libraries), method.workspaceBytes));
+  Operands &operands = kernel->operands;
+  operands.product = product;
+  operands.team = team ? team : 1;
   const dvt_problem &raw = problem.raw();
   for (uint32_t i = 0; i < raw.input_count; ++i) {
     kernel->inputExtents.push_back(problem.extents(raw.inputs[i]));
     kernel->inputConstant.push_back(problem.isConstant(raw.inputs[i]));
   }
   kernel->outputExtents = problem.extents(raw.outputs[0]);
-  if (!kernel->bind(problem, product.a, args, kernel->a, reason) ||
-      !kernel->bind(problem, product.b, args, kernel->b, reason) ||
-      (product.addend && !kernel->bind(problem, *product.addend, args, kernel->addend, reason)))
+  if (!kernel->bind(problem, product.a, args, operands.a, reason) ||
+      !kernel->bind(problem, product.b, args, operands.b, reason) ||
+      (product.addend && !kernel->bind(problem, *product.addend, args, operands.addend, reason)))
     return nullptr;
-  kernel->c.offsets = batchOffsets(product.c, product.c);
-  kernel->a.matrix = *asMatrix(product.a);
-  kernel->b.matrix = *asMatrix(product.b);
-  kernel->c.matrix = *asMatrix(product.c);
-  const int before = kernel->library->setThreads(asInt(kernel->threads));
-  const bool packed = call != Call::PackedGemm || kernel->packOperand(problem, args, reason);
-  kernel->library->setThreads(before);
-  return packed ? std::move(kernel) : nullptr;
+  operands.c.offsets = batchOffsets(product.c, product.c);
+  operands.a.matrix = *asMatrix(product.a);
+  operands.b.matrix = *asMatrix(product.b);
+  operands.c.matrix = *asMatrix(product.c);
+  kernel->multiplication = multiplicationBy(*kernel->libraries, method, operands,
+                                            {problem, args, kernel->constantMemory}, reason);
+  return kernel->multiplication ? std::move(kernel) : nullptr;
 }
 
 /// The addend, broadcast, into the result.
-void Kernel::fillResult(const float *from, float *result) const {
-  const View &view = *product.addend;
+void Kernel::fillResult(const float *from, float *result, const dvt_parallel *parallel) const {
+  const View &view = *operands.product.addend;
   const size_t rank = view.dims.size();
-  const int64_t rows = product.rows(), columns = product.columns(), all = product.batch() * rows;
+  const int64_t rows = operands.product.rows(), columns = operands.product.columns(),
+                all = operands.product.batch() * rows;
   const int64_t rowStride = view.dims[rank - 2] == 1 ? 0 : view.strides[rank - 2],
                 columnStride = view.dims[rank - 1] == 1 ? 0 : view.strides[rank - 1];
   // Few elements are written faster by one thread than a team wakes up.
-  const int team = all * columns < 32768 ? 1 : asInt(threads);
-#pragma omp parallel for num_threads(team) schedule(static)
-  for (int64_t i = 0; i < all; ++i) {
-    const size_t element = static_cast<size_t>(i / rows);
-    const float *source = from + addend.offsets[element] + i % rows * rowStride;
-    float *row = result + c.offsets[element] + i % rows * c.matrix.leading;
-    if (columnStride == 1)
-      std::memcpy(row, source, static_cast<size_t>(columns) * sizeof(float));
-    else
-      for (int64_t k = 0; k < columns; ++k)
-        row[k] = source[k * columnStride];
-  }
-}
-
-void Kernel::multiply(const float *x, const float *y, float *result, void *workspace) const {
-  const Library &mkl = *library;
-  const int m = asInt(product.rows()), n = asInt(product.columns()), k = asInt(product.depth());
-  const int transA = a.matrix.transposed ? Transposed : NoTranspose,
-            transB = b.matrix.transposed ? Transposed : NoTranspose;
-  const int lda = asInt(a.matrix.leading), ldb = asInt(b.matrix.leading),
-            ldc = asInt(c.matrix.leading);
-  const float beta = product.addend ? product.beta : 0;
-  const size_t count = c.offsets.size();
-  if (call == Call::Gemv) {
-    // A column of results is a b with b a vector; a row of them is b^T a^T.
-    const bool column = n == 1;
-    const Matrix &matrix = column ? a.matrix : b.matrix;
-    const Matrix &vector = column ? b.matrix : a.matrix;
-    const int stored = column ? m : k, width = column ? k : n;
-    const int trans = column ? transA : (transB == Transposed ? NoTranspose : Transposed);
-    // Steps along the vector: a column steps by its leading dimension unless it is stored as a row.
-    const int step = column == vector.transposed ? 1 : asInt(vector.leading);
-    mkl.sgemv(RowMajor, trans, matrix.transposed ? width : stored,
-              matrix.transposed ? stored : width, product.alpha, column ? x : y,
-              asInt(matrix.leading), column ? y : x, step, beta, result, column ? ldc : 1);
-    return;
-  }
-  if (call == Call::BatchGemm) {
-    const float **as = static_cast<const float **>(workspace), **bs = as + count;
-    float **cs = const_cast<float **>(bs + count);
-    for (size_t i = 0; i < count; ++i) {
-      as[i] = x + a.offsets[i];
-      bs[i] = y + b.offsets[i];
-      cs[i] = result + c.offsets[i];
+  const int64_t parts = all * columns < 32768 ? 1 : std::min<int64_t>(operands.team, all);
+  spread(parallel, static_cast<size_t>(parts), [&](size_t part) {
+    const int64_t number = static_cast<int64_t>(part);
+    for (int64_t i = all * number / parts; i < all * (number + 1) / parts; ++i) {
+      const size_t element = static_cast<size_t>(i / rows);
+      const float *source = from + operands.addend.offsets[element] + i % rows * rowStride;
+      float *row = result + operands.c.offsets[element] + i % rows * operands.c.matrix.leading;
+      if (columnStride == 1)
+        std::memcpy(row, source, static_cast<size_t>(columns) * sizeof(float));
+      else
+        for (int64_t k = 0; k < columns; ++k)
+          row[k] = source[k * columnStride];
     }
-    const int size = asInt(static_cast<int64_t>(count));
-    mkl.sgemmBatch(RowMajor, &transA, &transB, &m, &n, &k, &product.alpha, as, &lda, bs, &ldb,
-                   &beta, cs, &ldc, 1, &size);
-    return;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const float *left = x + a.offsets[i], *right = y + b.offsets[i];
-    if (call == Call::PackedGemm)
-      mkl.compute(RowMajor, packsA ? Packed : transA, packsA ? transB : Packed, m, n, k, left, lda,
-                  right, ldb, beta, result + c.offsets[i], ldc);
-    else
-      mkl.sgemm(RowMajor, transA, transB, m, n, k, product.alpha, left, lda, right, ldb, beta,
-                result + c.offsets[i], ldc);
-  }
+  });
 }
 
 dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) const {
@@ -233,8 +125,8 @@ dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) const {
           "run: operand " + std::to_string(i) + " has no memory or other extents than the problem";
       return DVT_BAD_INPUT;
     }
-  if (!fits(args.outputs[0], outputExtents) || args.workspace_bytes < workspaceBytes() ||
-      (workspaceBytes() > 0 && !args.workspace)) {
+  if (!fits(args.outputs[0], outputExtents) || args.workspace_bytes < workspace ||
+      (workspace > 0 && !args.workspace)) {
     reason = "run: the result or the workspace has no memory, or the result has other extents than "
              "the problem";
     return DVT_BAD_INPUT;
@@ -244,11 +136,10 @@ dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) const {
                            : static_cast<const float *>(args.inputs[source.input].data);
   };
   float *result = static_cast<float *>(args.outputs[0].data);
-  if (product.addend && memory(addend) != result)
-    fillResult(memory(addend), result);
-  const int before = library->setThreads(asInt(threads));
-  multiply(memory(a), memory(b), result, args.workspace);
-  library->setThreads(before);
+  if (operands.product.addend && memory(operands.addend) != result)
+    fillResult(memory(operands.addend), result, args.parallel);
+  multiplication->run(memory(operands.a), memory(operands.b), result, args.workspace,
+                      args.parallel);
   return DVT_OK;
 }
 

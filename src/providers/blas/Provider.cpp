@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The BLAS plug-in: matrix products through MKL. Nothing needs compiling; prepare finds the
-// candidate again by its name and layouts.
+// The BLAS plug-in: matrix products through MKL, OpenBLAS, BLIS and libxsmm, whichever are there.
+// Nothing needs compiling; prepare finds the candidate again by its name and layouts, so a library
+// of another version serves a plan, and one that is gone is refused by its name.
 #include <functional>
 #include <new>
 
@@ -14,15 +15,22 @@ using providers::fail;
 
 struct dvt_provider {
   explicit dvt_provider(const dvt_host *host)
-      : library(std::make_shared<Library>(host ? host->library_path : nullptr)) {
-    version = library->isLoaded() ? "1+MKL-" + library->versionText : "1";
-    libraryInfo = {sizeof libraryInfo, "MKL", library->versionText.c_str(), library->file.c_str(),
-                   library->missing.c_str()};
-    info = {sizeof info, "blas", version.c_str(), &libraryInfo, 1, 0};
+      : libraries(std::make_shared<Libraries>(host ? host->library_path : nullptr)) {
+    version = "2#";
+    for (const auto &[name, library] : libraries->all()) {
+      if (library->isLoaded())
+        version +=
+            (version.back() == '#' ? "" : "+") + std::string(name) + "-" + library->versionText;
+      infos.push_back({sizeof(dvt_library_info), name, library->versionText.c_str(),
+                       library->file.c_str(), library->missing.c_str()});
+    }
+    info = {
+        sizeof info, "blas", version.c_str(), infos.data(), static_cast<uint32_t>(infos.size()), 0};
   }
-  std::shared_ptr<const Library> library; ///< kernels hold it, too
+  std::shared_ptr<const Libraries> libraries; ///< kernels hold it, too
+  /// Kernels are found by name whatever is behind the '#'; measurements are not shared across it.
   std::string version;
-  dvt_library_info libraryInfo;
+  std::vector<dvt_library_info> infos;
   dvt_provider_info info;
 };
 
@@ -41,10 +49,21 @@ void destroy(dvt_provider *provider) { delete provider; }
 
 const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
 
+/// Why libraries are not there, those in `among` (such as "openblas:sgemm") only where it is given.
+std::string missingLibraries(const Libraries &libraries, std::string_view among = {}) {
+  std::string reasons;
+  const char *const families[] = {"mkl:", "openblas:", "blis:", "xsmm:"};
+  for (size_t i = 0; i < libraries.all().size(); ++i)
+    if (const LibraryState &library = *libraries.all()[i].second;
+        !library.isLoaded() && (among.empty() || among.starts_with(families[i])))
+      reasons += (reasons.empty() ? "" : "; ") + library.missing;
+  return reasons;
+}
+
 dvt_code checkCall(const dvt_provider *provider, const dvt_target *target,
                    const dvt_problem *problem, dvt_error *error) {
-  if (!provider->library->isLoaded())
-    return fail(error, DVT_UNAVAILABLE, provider->library->missing);
+  if (!provider->libraries->anyLoaded())
+    return fail(error, DVT_UNAVAILABLE, "blas: " + missingLibraries(*provider->libraries));
   if (!target || target->struct_size < sizeof(dvt_target))
     return fail(error, DVT_BAD_INPUT, "blas: target is missing or too short");
   if (std::optional<std::string> wrong = ProblemReader::check(problem))
@@ -83,41 +102,28 @@ Layouts layoutsOf(const ProblemReader &problem, const Product &product) {
 /// Every candidate, in a fixed order; `visit` returns false to stop.
 struct Offer {
   const Product &product;
-  Call call;
+  const Method &method;
   uint32_t team; ///< threads
   std::string name;
   Layouts layouts;
 };
 using Visitor = std::function<bool(const Offer &)>;
-void visitCandidates(const ProblemReader &problem, uint32_t threads, const Visitor &visit,
-                     std::string &reason) {
+void visitCandidates(const Libraries &libraries, const ProblemReader &problem, uint32_t threads,
+                     const Visitor &visit, std::string &reason) {
   for (const Product &product : matchProducts(problem, reason)) {
     if (!aliasHolds(problem, product)) {
       reason = "the result may not share this operand's memory";
       continue;
     }
+    const std::vector<Method> methods = methodsFor(libraries, problem, product);
+    if (methods.empty())
+      reason = "the libraries that are here have nothing for this product";
     for (uint32_t team : providers::teamSizes(problem, threads))
-      for (Call call : callsFor(problem, product))
-        if (!visit({product, call, team,
-                    algorithmName(call, product) + providers::teamSuffix(team, threads),
+      for (const Method &method : methods)
+        if (!visit({product, method, team, method.name + providers::teamSuffix(team, threads),
                     layoutsOf(problem, product)}))
           return;
   }
-}
-
-/// Part of a core's peak that a call reaches, from experience.
-double efficiencyOf(Call call) {
-  switch (call) {
-  case Call::PackedGemm:
-    return 0.75;
-  case Call::Gemm:
-    return 0.65;
-  case Call::BatchGemm:
-    return 0.6;
-  case Call::Gemv:
-    return 0.3;
-  }
-  return 0.3;
 }
 
 dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
@@ -128,7 +134,7 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   std::string reason;
   bool any = false;
   visitCandidates(
-      reader, target->threads,
+      *provider->libraries, reader, target->threads,
       [&](const Offer &offer) {
         std::vector<const char *> in, out;
         for (const std::string &layout : offer.layouts.in)
@@ -140,16 +146,16 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
         candidate.algorithm = offer.name.c_str();
         candidate.input_layouts = in.data();
         candidate.output_layouts = out.data();
-        candidate.workspace_bytes = workspaceBytesOf(offer.call, offer.product);
-        if (offer.call == Call::PackedGemm) {
-          candidate.packing = DVT_PACKING_AT_LOAD;
-          candidate.packed_bytes = packedBytesOf(*provider->library, reader, offer.product);
-        }
-        candidate.threading = offer.team > 1 ? DVT_THREADING_OPENMP : DVT_THREADING_SERIAL;
+        candidate.workspace_bytes = offer.method.workspaceBytes;
+        candidate.packing = offer.method.packedBytes ? DVT_PACKING_AT_LOAD : DVT_PACKING_NONE;
+        candidate.packed_bytes = offer.method.packedBytes;
+        candidate.threading = offer.team <= 1           ? DVT_THREADING_SERIAL
+                              : offer.method.bringsTeam ? DVT_THREADING_OPENMP
+                                                        : DVT_THREADING_PARALLEL_FOR;
         candidate.numerics = "f32";
         candidate.deterministic = 1;
         candidate.estimate_micros = providers::roughMicros(providers::roughWork(reader),
-                                                           efficiencyOf(offer.call), offer.team);
+                                                           offer.method.efficiency, offer.team);
         sink->candidate(sink->context, &candidate);
         any = true;
         return true;
@@ -177,14 +183,14 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     return true;
   };
   visitCandidates(
-      reader, target->threads,
+      *provider->libraries, reader, target->threads,
       [&](const Offer &offer) {
         if (offer.name != candidate->algorithm ||
             !same(candidate->input_layouts, offer.layouts.in) ||
             !same(candidate->output_layouts, offer.layouts.out))
           return true;
         matched = true;
-        made = Kernel::make(provider->library, reader, offer.product, offer.call, *args,
+        made = Kernel::make(provider->libraries, reader, offer.product, offer.method, *args,
                             offer.team > 1 && args->threads ? args->threads : offer.team, reason);
         return false;
       },
@@ -195,6 +201,9 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   }
   if (matched)
     return fail(error, DVT_FAILED, std::string("blas: ") + candidate->algorithm + ": " + reason);
+  const std::string missing = missingLibraries(*provider->libraries, candidate->algorithm);
+  if (!missing.empty())
+    return fail(error, DVT_UNAVAILABLE, "blas: " + missing);
   return fail(error, DVT_UNSUPPORTED,
               std::string("blas: nothing is called ") + candidate->algorithm +
                   " with these layouts" + (reason.empty() ? "" : ": " + reason));

@@ -10,7 +10,8 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
+
+#include "providers/blas/LibraryFile.h"
 
 namespace dovetail::blas {
 
@@ -18,20 +19,18 @@ enum Order : int { RowMajor = 101 };
 enum Transpose : int { NoTranspose = 111, Transposed = 112, Packed = 151 };
 enum Operand : int { MatrixA = 161, MatrixB = 162 };
 
+using Sgemm = void(int order, int transA, int transB, int m, int n, int k, float alpha,
+                   const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+using Sgemv = void(int order, int trans, int m, int n, float alpha, const float *a, int lda,
+                   const float *x, int incx, float beta, float *y, int incy);
+
 /// Thread safe once loaded.
-class Library {
-public:
-  /// Looks in the folders of `path` (separated by ':'), then where the system does. When nothing
-  /// fits, `missing` says what was tried and how to get it.
-  explicit Library(const char *path);
+struct Mkl : LibraryState {
+  /// Looks in the folders of `path` (separated by ':'), then where the system does.
+  explicit Mkl(const char *path);
 
-  bool isLoaded() const { return loaded; }
-  std::string versionText, file, missing;
-
-  void (*sgemm)(int order, int transA, int transB, int m, int n, int k, float alpha, const float *a,
-                int lda, const float *b, int ldb, float beta, float *c, int ldc) = nullptr;
-  void (*sgemv)(int order, int trans, int m, int n, float alpha, const float *a, int lda,
-                const float *x, int incx, float beta, float *y, int incy) = nullptr;
+  Sgemm *sgemm = nullptr;
+  Sgemv *sgemv = nullptr;
   void (*sgemmBatch)(int order, const int *transA, const int *transB, const int *m, const int *n,
                      const int *k, const float *alpha, const float **a, const int *lda,
                      const float **b, const int *ldb, const float *beta, float **c, const int *ldc,
@@ -45,9 +44,7 @@ public:
   int (*setThreads)(int threads) = nullptr;
 
 private:
-  /// Empty when the file was loaded; why not otherwise.
-  std::string load(const std::string &name);
-  bool loaded = false;
+  std::string adopt(LibraryFile &library);
 };
 
 } // namespace dovetail::blas
