@@ -38,11 +38,38 @@ template <typename T> unsigned largest(const void *truth, const void *found, int
   return static_cast<unsigned>(most);
 }
 
-int64_t countOf(const Problem &problem, uint32_t value) {
-  int64_t count = 1;
-  for (const Extent &extent : problem.values[value].extents)
-    count *= extent.isStatic() ? extent.value() : 64;
-  return count;
+/// Whether what `op` gives is the right side of a matrix product or the weights of a convolution,
+/// perhaps by way of a transpose.
+bool feedsSecondOperand(const Problem &problem, const ProblemOp &op) {
+  for (const ProblemOp &user : problem.ops) {
+    const auto place = std::find(user.inputs.begin(), user.inputs.end(), op.outputs[0]);
+    if (place == user.inputs.end())
+      continue;
+    if (user.name == "transpose" && feedsSecondOperand(problem, user))
+      return true;
+    if (isOneOf(user.name, {"conv", "conv_transpose", "mat_mul", "gemm"}))
+      return place - user.inputs.begin() == 1;
+  }
+  return false;
+}
+
+/// Terms of the sums of a problem.
+int64_t termsOf(const Problem &problem) {
+  for (const ProblemOp &op : problem.ops) {
+    const bool linear = op.name.starts_with("q_linear");
+    if (!linear && !isOneOf(op.name, {"conv", "conv_transpose", "mat_mul", "gemm"}))
+      continue;
+    const std::vector<Extent> &a = problem.values[op.inputs[0]].extents,
+                              &b = problem.values[op.inputs[linear ? 3 : 1]].extents;
+    auto number = [](const Extent &extent) { return extent.isStatic() ? extent.value() : 64; };
+    if (op.name.find("conv") == std::string::npos)
+      return a.empty() ? 1 : std::max<int64_t>(number(a.back()), 1);
+    int64_t terms = 1;
+    for (size_t d = 1; d < b.size(); ++d)
+      terms *= number(b[d]);
+    return std::max<int64_t>(terms, 1);
+  }
+  return 1;
 }
 
 } // namespace
@@ -95,11 +122,13 @@ std::optional<std::vector<uint8_t>> quantizedNoise(const Problem &problem, uint3
       if (!scale && !sum)
         continue;
       std::vector<uint8_t> bytes = noise(DVT_F32, count, seed);
-      // Of a sum of n products with bytes the spread is about 73^2 * sqrt(n): a weight's scale is
-      // such that one byte stays of it.
-      const double terms =
-          count > 1 && k > 0 ? double(countOf(problem, op.inputs[k - 1])) / double(count) : 1;
-      const double unit = count > 1 ? 1 / (73 * std::sqrt(std::max(terms, 1.0))) : 0.02;
+      // Of a sum of n products with bytes the spread is about 73^2 * sqrt(n): the second operand's
+      // scale is such that one byte stays of it.
+      const bool weights =
+          op.name.starts_with("q_linear") ? k == 4 : feedsSecondOperand(problem, op);
+      const double unit = weights     ? 1 / (73 * std::sqrt(double(termsOf(problem))))
+                          : count > 1 ? 0.01
+                                      : 0.02;
       for (int64_t i = 0; i < count; ++i) {
         float drawn;
         std::memcpy(&drawn, &bytes[static_cast<size_t>(4 * i)], 4);

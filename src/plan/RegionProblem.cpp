@@ -26,14 +26,29 @@ bool isUniform(const TableValue &value, uint64_t elementBytes) {
          std::memcmp(bytes, bytes + elementBytes, value.dataBytes - elementBytes) == 0;
 }
 
+/// Whether a single number on a grid is left out of a problem, so that layers that differ by their
+/// scales and zero points only share kernels and measurements: scales of ordinary size, and zero
+/// points other than 0, which kernels treat alike.
+bool isInterchangeable(const TableValue &value) {
+  if (!value.constant || !value.data || elementCount(value.extents) != Extent(1))
+    return false;
+  if (value.type == DVT_F32) {
+    float scale;
+    std::memcpy(&scale, value.data, sizeof scale);
+    return scale >= 1e-9f && scale <= 1e9f;
+  }
+  return (value.type == DVT_U8 || value.type == DVT_I8) &&
+         *static_cast<const uint8_t *>(value.data) != 0;
+}
+
 /// `decidesExtents`: its elements are read for extents, so they belong to the problem whatever
-/// their type.
-ProblemValue describe(const TableValue &from, bool decidesExtents) {
+/// their type. `onGrid`: it is a scale or a zero point and nothing else.
+ProblemValue describe(const TableValue &from, bool decidesExtents, bool onGrid) {
   ProblemValue to;
   to.type = from.type;
   to.extents = from.extents;
   to.constant = from.constant;
-  if (!from.constant || !from.data)
+  if (!from.constant || !from.data || (onGrid && isInterchangeable(from)))
     return to;
   uint64_t bits = typeBits(from.type);
   Extent count = elementCount(from.extents);
@@ -50,6 +65,33 @@ ProblemValue describe(const TableValue &from, bool decidesExtents) {
     to.literal.assign(bytes, bytes + elementBytes);
   }
   return to;
+}
+
+/// Values that ops of the region read as scales or zero points only. Zero points of weights stay:
+/// some decide how weights are packed.
+std::set<uint32_t> gridValues(const OpTable &table, const Region &region) {
+  std::set<uint32_t> grids, others;
+  auto isGrid = [&](const TableOp &op, size_t operand) {
+    if (op.role == OpRole::Quantize)
+      return operand > 0;
+    if (op.role == OpRole::Dequantize)
+      return operand == 1 || (operand == 2 && !table.values[op.inputs[0]].constant);
+    return (op.name == "q_linear_conv" || op.name == "q_linear_mat_mul") &&
+           (operand == 1 || operand == 2 || operand == 4 || operand == 6 || operand == 7);
+  };
+  for (Unit unit : region.units) {
+    if (unit.composite) {
+      const std::vector<uint32_t> &inputs = table.composites[unit.index].inputs;
+      others.insert(inputs.begin(), inputs.end());
+      continue;
+    }
+    const TableOp &op = table.ops[unit.index];
+    for (size_t i = 0; i < op.inputs.size(); ++i)
+      (isGrid(op, i) ? grids : others).insert(op.inputs[i]);
+  }
+  for (uint32_t value : others)
+    grids.erase(value);
+  return grids;
 }
 
 } // namespace
@@ -71,12 +113,14 @@ RegionProblem makeProblem(const OpTable &table, const Region &region) {
     else
       noteShapeOperands(table.ops[unit.index]);
   }
+  const std::set<uint32_t> grids = gridValues(table, region);
   auto numberOf = [&](uint32_t value) -> uint32_t {
     if (value == kNoValue || table.values[value].absent)
       return kNoValue;
     auto [found, isNew] = numbers.try_emplace(value, static_cast<uint32_t>(problem.values.size()));
     if (isNew)
-      problem.values.push_back(describe(table.values[value], decidesExtents.count(value) != 0));
+      problem.values.push_back(
+          describe(table.values[value], decidesExtents.count(value) != 0, grids.count(value) != 0));
     return found->second;
   };
   for (uint32_t value : region.inputs) {

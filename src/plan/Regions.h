@@ -41,7 +41,7 @@ std::vector<Region> formRegions(const OpTable &table, const RegionLimits &limits
 
 /// The region as a canonical problem. `operands` and `results` give the table's value for each
 /// problem input and output. Integer constants of up to 64 elements, single elements and uniform
-/// constants become literals.
+/// constants become literals, but for scales and zero points that kernels treat alike.
 struct RegionProblem {
   Problem problem;
   std::vector<uint32_t> operands, results;

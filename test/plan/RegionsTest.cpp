@@ -103,6 +103,29 @@ TEST(Regions, quantizationJoinsWhatItSurrounds) {
   }
 }
 
+TEST(Regions, layersThatDifferByTheirGridsShareAProblem) {
+  // Ordinary scales and zero points of activations are operands; what decides how a kernel is made
+  // stands in the text.
+  auto textOf = [](float scale, uint8_t zero) {
+    TableSketch sketch;
+    uint32_t x = sketch.input({4, 4}), s = sketch.value({}, true), z = sketch.value({}, true);
+    sketch.table.values[x].type = sketch.table.values[z].type = DVT_U8;
+    auto give = [&](uint32_t value, const void *data, uint64_t bytes) {
+      sketch.table.values[value].data = data;
+      sketch.table.values[value].dataBytes = bytes;
+    };
+    give(s, &scale, sizeof scale);
+    give(z, &zero, sizeof zero);
+    sketch.output(sketch.op("dequantize_linear", OpRole::Dequantize, {x, s, z}, {4, 4}));
+    linkUsers(sketch.table);
+    return makeProblem(sketch.table, formRegions(sketch.table).front()).problem.text();
+  };
+  EXPECT_EQ(textOf(0.5f, 3), textOf(0.25f, 200));
+  EXPECT_NE(textOf(0.5f, 3), textOf(0.5f, 0));
+  EXPECT_NE(textOf(0.5f, 3), textOf(1e30f, 3));
+  EXPECT_NE(textOf(1e30f, 3).find("1e+30"), std::string::npos);
+}
+
 TEST(Regions, cheapProducersAreComputedAgain) {
   TableSketch sketch;
   uint32_t x = sketch.value({4, 4}), w = sketch.value({4, 4}, true), v = sketch.value({4, 4}, true);

@@ -105,6 +105,21 @@ Attributes Maker::attributes(const std::vector<PostOp> &postOps, Style style,
       status = library.post_ops_append_sum(chain.get(), 1, 0, dnnl_data_type_undef);
     } else if (step.kind == PostOp::Kind::Eltwise) {
       status = library.post_ops_append_eltwise(chain.get(), step.algorithm, step.alpha, step.beta);
+    } else if (step.derived.isPresent()) {
+      const auto result =
+          std::find_if(arguments.begin(), arguments.end(),
+                       [](const Argument &argument) { return argument.id == DNNL_ARG_DST; });
+      if (result == arguments.end())
+        return {};
+      Derived number = step.derived;
+      number.rank = result->view.dims.size();
+      const Dims ones(number.rank, 1);
+      Desc desc = Desc::strided(library, dnnl_f32, ones, ones);
+      if (!desc)
+        return {};
+      status = library.post_ops_append_binary(chain.get(), step.algorithm, desc.get());
+      arguments.push_back(
+          {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, {}, -1, number});
     } else if (step.kind == PostOp::Kind::Binary) {
       Desc desc = step.operand.wideDims() > 1 ? styled(step.operand, style) : plain(step.operand);
       if (!desc)
@@ -234,7 +249,10 @@ private:
                     argument.widen,
                     argument.widen ? match.grids.at(argument.view.value) : Grid{}};
     if (argument.derived.isPresent()) {
-      binding.desc = Desc::strided(library, argument.derived.type, {argument.derived.count}, {1});
+      Dims dims(argument.derived.rank, 1);
+      dims.back() = argument.derived.count;
+      binding.desc =
+          Desc::strided(library, argument.derived.type, dims, providers::denseStrides(dims));
       if (!binding.desc)
         return false;
     } else if (argument.temporary < 0) {

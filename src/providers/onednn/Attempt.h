@@ -17,17 +17,6 @@ namespace dovetail::onednn {
 /// How activations are laid out.
 enum class Style { Any, RowMajor, ChannelsLast, Blocked16, Blocked8, Blocked4 };
 
-/// A vector that a primitive wants beside its operands, made of small values of the problem:
-/// (base + shift) * factor * otherFactor, each of one element or `count`. An absent base is 0, an
-/// absent factor 1.
-struct Derived {
-  dnnl_data_type_t type = dnnl_data_type_undef; ///< f32 or s32; undefined: no such vector
-  int64_t count = 1;
-  uint32_t base = DVT_NO_VALUE, factor = DVT_NO_VALUE, otherFactor = DVT_NO_VALUE;
-  double shift = 0;
-  bool isPresent() const { return type != dnnl_data_type_undef; }
-};
-
 /// What an execution argument of a primitive is bound to.
 struct Argument {
   int id = 0; ///< DNNL_ARG_*
@@ -124,6 +113,10 @@ public:
   /// scales may differ. False with `reason` filled.
   bool readContraction(const View &source, const View &weights, const View &result,
                        int weightsAxis);
+  /// One constant scale, which is no extreme number as far as is known, and one constant zero
+  /// point.
+  bool hasOrdinaryScale(const Grid &grid) const;
+  bool isZero(uint32_t value) const;
   bool isInt8() const { return match.isQuantized() && !widenWeights; }
   /// Whether only the weights are quantised, and become f32 when they are packed.
   bool widensWeights() const { return widenWeights; }
@@ -166,7 +159,6 @@ public:
   size_t made = 0;
 
 private:
-  bool isZero(uint32_t value) const;
   AttemptSink sink;
   /// Values of the contraction's operands, set by readContraction.
   uint32_t sourceValue = DVT_NO_VALUE, weightsValue = DVT_NO_VALUE;

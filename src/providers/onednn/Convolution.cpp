@@ -64,9 +64,9 @@ std::optional<View> groupedWeights(const View &weights, int64_t groups, bool tra
 
 /// A post-operation that adds a number per channel can be the bias.
 std::optional<View> asBias(const PostOp &step, int64_t channels) {
-  if (step.kind != PostOp::Kind::Binary || step.algorithm != dnnl_binary_add ||
-      step.operand.dims.size() < 2 || step.operand.dims[1] != channels ||
-      providers::product(step.operand.dims) != channels)
+  if (step.kind != PostOp::Kind::Binary || step.derived.isPresent() ||
+      step.algorithm != dnnl_binary_add || step.operand.dims.size() < 2 ||
+      step.operand.dims[1] != channels || providers::product(step.operand.dims) != channels)
     return std::nullopt;
   return step.operand.reshaped({channels});
 }

@@ -66,40 +66,49 @@ std::optional<std::vector<double>> Kernel::numbersOf(const ProblemReader &proble
 bool Kernel::derive(const ProblemReader &problem, const Binding &binding,
                     const dvt_prepare_args &args, Argument &argument, std::string &reason) {
   const Derived &derived = binding.derived;
-  if (derived.base != DVT_NO_VALUE && !problem.isConstant(derived.base)) {
-    if (derived.factor != DVT_NO_VALUE || derived.otherFactor != DVT_NO_VALUE) {
-      reason = "products with an operand of the run cannot be derived";
-      return false;
-    }
+  const uint32_t single = derived.terms.size() == 1 && derived.terms[0].factor == DVT_NO_VALUE &&
+                                  derived.terms[0].divisor == DVT_NO_VALUE
+                              ? derived.terms[0].base
+                              : DVT_NO_VALUE;
+  if (single != DVT_NO_VALUE && !problem.isConstant(single)) {
     argument.source = Source::Derived;
-    argument.place = static_cast<uint64_t>(problem.inputPosition(derived.base));
-    argument.from = problem.type(derived.base);
+    argument.place = static_cast<uint64_t>(problem.inputPosition(single));
+    argument.from = problem.type(single);
     argument.derived = derived;
     return true;
   }
-  std::vector<double> numbers(static_cast<size_t>(derived.count), derived.shift);
-  auto combine = [&](uint32_t value, auto &&apply) {
-    if (value == DVT_NO_VALUE)
-      return true;
-    std::optional<std::vector<double>> other = numbersOf(problem, value, args);
-    if (!other || (other->size() != 1 && other->size() != numbers.size()))
-      return false;
-    for (size_t i = 0; i < numbers.size(); ++i)
-      apply(numbers[i], (*other)[other->size() == 1 ? 0 : i]);
-    return true;
-  };
-  auto plus = [](double &a, double b) { a += b; };
-  auto times = [](double &a, double b) { a *= b; };
   argument.source = Source::Constant;
-  argument.constant = constantMemory.take(&args, 4 * numbers.size());
-  if (!argument.constant || !combine(derived.base, plus) || !combine(derived.factor, times) ||
-      !combine(derived.otherFactor, times)) {
-    reason = "scales or zero points came without bytes, or in another number than channels";
-    return false;
+  argument.constant = constantMemory.take(&args, 4 * static_cast<size_t>(derived.count));
+  std::vector<double> sum(static_cast<size_t>(derived.count), derived.shift);
+  bool complete = argument.constant != nullptr;
+  auto apply = [&](std::vector<double> &numbers, uint32_t value, bool divide) {
+    if (value == DVT_NO_VALUE || !complete)
+      return;
+    std::optional<std::vector<double>> other = numbersOf(problem, value, args);
+    complete = other && (other->size() == 1 || other->size() == numbers.size());
+    for (size_t i = 0; complete && i < numbers.size(); ++i) {
+      const double number = (*other)[other->size() == 1 ? 0 : i];
+      numbers[i] = divide ? numbers[i] / number : numbers[i] * number;
+    }
+  };
+  for (const Derived::Term &term : derived.terms) {
+    std::vector<double> product(sum.size(), term.sign);
+    apply(product, term.base, false);
+    apply(product, term.factor, false);
+    apply(product, term.otherFactor, false);
+    apply(product, term.divisor, true);
+    for (size_t i = 0; i < sum.size(); ++i)
+      sum[i] += product[i];
   }
-  for (size_t i = 0; i < numbers.size(); ++i)
-    storeDerived(derived, argument.constant, i, numbers[i]);
-  return true;
+  for (size_t i = 0; complete && i < sum.size(); ++i) {
+    complete = std::isfinite(sum[i]);
+    if (complete)
+      storeDerived(derived, argument.constant, i, sum[i]);
+  }
+  if (!complete)
+    reason = "scales or zero points came without bytes, in another number than channels, or are "
+             "no finite numbers";
+  return complete;
 }
 
 std::vector<float> Kernel::widen(const ProblemReader &problem, const Binding &binding,
@@ -394,7 +403,9 @@ dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) {
         const void *from = args.inputs[argument.place].data;
         for (size_t k = 0; k < static_cast<size_t>(argument.derived.count); ++k)
           storeDerived(argument.derived, context->derived[s][i].data(), k,
-                       providers::elementAsDouble(from, argument.from, k) + argument.derived.shift);
+                       argument.derived.shift +
+                           argument.derived.terms[0].sign *
+                               providers::elementAsDouble(from, argument.from, k));
         continue;
       }
       void *data = argument.source == Source::Input ? args.inputs[argument.place].data

@@ -22,7 +22,7 @@ struct Product {
 /// The operand of every post-operation, rearranged; false where one cannot be.
 template <typename F> bool mapOperands(std::vector<PostOp> &postOps, F &&map) {
   for (PostOp &step : postOps) {
-    if (step.kind == PostOp::Kind::Eltwise)
+    if (step.kind == PostOp::Kind::Eltwise || step.derived.isPresent())
       continue;
     std::optional<View> mapped = map(step.operand);
     if (!mapped)
@@ -143,8 +143,8 @@ void takeBias(Product &p) {
   if (p.postOps.empty())
     return;
   const PostOp &first = p.postOps[0];
-  if (first.kind != PostOp::Kind::Binary || first.algorithm != dnnl_binary_add ||
-      first.operand.dims.back() != p.result.dims.back() ||
+  if (first.kind != PostOp::Kind::Binary || first.derived.isPresent() ||
+      first.algorithm != dnnl_binary_add || first.operand.dims.back() != p.result.dims.back() ||
       providers::product(first.operand.dims) != p.result.dims.back())
     return;
   p.bias = first.operand;

@@ -393,19 +393,18 @@ private:
   bool takeQuantizedBinary(const OpReader &op, uint32_t other, const Grid &grid) {
     const std::string name(op.name());
     std::optional<View> operand = asOperand(other);
-    std::optional<double> scale = problem.uniform(grid.scale),
-                          zero = grid.zero == DVT_NO_VALUE ? 0 : problem.uniform(grid.zero);
+    const bool isZero = grid.zero == DVT_NO_VALUE || problem.uniform(grid.zero) == 0;
     const bool adds = name == "add" || name == "sum";
-    if (!operand || grid.axis >= 0 || !scale || !zero || !(*scale > 1e-30 && *scale < 1e30) ||
-        !(adds || (name == "mul" && *zero == 0)))
+    if (!operand || grid.axis >= 0 || !problem.isConstant(grid.scale) ||
+        (!isZero && !problem.isConstant(grid.zero)) || !(adds || (name == "mul" && isZero)))
       return refuse(name + " of a quantised operand of this kind is not supported");
-    const float s = static_cast<float>(*scale);
     if (adds)
-      match.postOps.push_back(
-          {PostOp::Kind::Eltwise, dnnl_eltwise_linear, 1 / s, -static_cast<float>(*zero), {}});
+      match.postOps.push_back(numberStep(dnnl_binary_div, {{1, grid.scale}}));
+    if (adds && !isZero)
+      match.postOps.push_back(numberStep(dnnl_binary_sub, {{1, grid.zero}}));
     match.postOps.push_back(
         {PostOp::Kind::Binary, adds ? dnnl_binary_add : dnnl_binary_mul, 0, 0, *operand});
-    match.postOps.push_back({PostOp::Kind::Eltwise, dnnl_eltwise_linear, s, 0, {}});
+    match.postOps.push_back(numberStep(dnnl_binary_mul, {{1, grid.scale}}));
     return true;
   }
 

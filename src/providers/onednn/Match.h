@@ -26,13 +26,36 @@ struct Grid {
   int axis = -1;
 };
 
+/// A vector that a primitive wants beside its operands, made of small values of the problem: a
+/// number and products. Each value has one element or `count`.
+struct Derived {
+  struct Term {
+    double sign = 1;
+    /// Absent ones are 1.
+    uint32_t base = DVT_NO_VALUE, factor = DVT_NO_VALUE, otherFactor = DVT_NO_VALUE,
+             divisor = DVT_NO_VALUE;
+  };
+  dnnl_data_type_t type = dnnl_data_type_undef; ///< f32 or s32; undefined: no such vector
+  int64_t count = 1;
+  double shift = 0;
+  std::vector<Term> terms;
+  size_t rank = 1; ///< dimensions that the primitive wants it to have
+  bool isPresent() const { return type != dnnl_data_type_undef; }
+};
+
 /// An element-wise step after the main op.
 struct PostOp {
   enum class Kind { Eltwise, Binary, PRelu } kind = Kind::Eltwise;
   dnnl_alg_kind_t algorithm = dnnl_alg_kind_undef;
   float alpha = 0, beta = 0;
   View operand; ///< Binary and PRelu: in the dimensions of the main op's result, 1 where broadcast
+  Derived derived = {}; ///< Binary: a number instead of the operand
 };
+
+/// A step that combines every element with a number.
+inline PostOp numberStep(dnnl_alg_kind_t algorithm, std::vector<Derived::Term> terms) {
+  return {PostOp::Kind::Binary, algorithm, 0, 0, {}, {dnnl_f32, 1, 0, std::move(terms), 1}};
+}
 
 struct Match {
   uint32_t mainOp = 0;

@@ -25,6 +25,16 @@ bool Maker::isZero(uint32_t value) const {
   return numbers && std::all_of(numbers->begin(), numbers->end(), [](double n) { return n == 0; });
 }
 
+bool Maker::hasOrdinaryScale(const Grid &grid) const {
+  if (grid.axis >= 0 || grid.scale == DVT_NO_VALUE || problem.type(grid.scale) != DVT_F32 ||
+      !problem.isConstant(grid.scale) || providers::product(problem.extents(grid.scale)) != 1 ||
+      (grid.zero != DVT_NO_VALUE && !problem.isConstant(grid.zero)))
+    return false;
+  // Where the number is not stated it is checked when the kernel is prepared.
+  const std::optional<double> scale = problem.uniform(grid.scale);
+  return !scale || (*scale > 1e-30 && *scale < 1e30);
+}
+
 bool Maker::readContraction(const View &source, const View &weights, const View &result,
                             int weightsAxis) {
   if (!isInt8()) {
@@ -73,11 +83,8 @@ bool Maker::readContraction(const View &source, const View &weights, const View 
   if (!isFloat(from->second.scale) || !isFloat(by->second.scale) ||
       (match.resultGrid && !isFloat(match.resultGrid->scale)))
     return refuse(nameOf(*this) + ": scales of f32 are supported");
-  if (match.resultGrid) {
-    std::optional<double> scale = problem.uniform(match.resultGrid->scale);
-    if (!scale || !(*scale > 1e-30 && *scale < 1e30))
-      return refuse(nameOf(*this) + ": the result's scale must be a constant of ordinary size");
-  }
+  if (match.resultGrid && !hasOrdinaryScale(*match.resultGrid))
+    return refuse(nameOf(*this) + ": the result's scale must be a constant of ordinary size");
   return true;
 }
 
@@ -95,7 +102,7 @@ bool Maker::addGrids(const Attributes &attributes, int weightsMask,
       arguments.push_back({DNNL_ARG_ATTR_SCALES | argument,
                            {},
                            -1,
-                           {dnnl_f32, scales, grid.scale, DVT_NO_VALUE, DVT_NO_VALUE, 0},
+                           {dnnl_f32, scales, 0, {{1, grid.scale}}, 1},
                            false});
     }
     if (isZero(grid.zero) && shift == 0)
@@ -105,7 +112,9 @@ bool Maker::addGrids(const Attributes &attributes, int weightsMask,
     arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | argument,
                          {},
                          -1,
-                         {dnnl_s32, 1, grid.zero, DVT_NO_VALUE, DVT_NO_VALUE, shift},
+                         grid.zero == DVT_NO_VALUE
+                             ? Derived{dnnl_s32, 1, shift, {}, 1}
+                             : Derived{dnnl_s32, 1, shift, {{1, grid.zero}}, 1},
                          false});
     return true;
   };
@@ -131,8 +140,11 @@ Argument Maker::biasArgument(const View &bias) const {
   return {DNNL_ARG_BIAS,
           {},
           -1,
-          {dnnl_f32, providers::product(bias.dims), bias.value, match.grids.at(sourceValue).scale,
-           match.grids.at(weightsValue).scale, 0},
+          {dnnl_f32,
+           providers::product(bias.dims),
+           0,
+           {{1, bias.value, match.grids.at(sourceValue).scale, match.grids.at(weightsValue).scale}},
+           1},
           false};
 }
 

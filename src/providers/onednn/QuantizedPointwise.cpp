@@ -4,6 +4,8 @@
 // as reorders that may change the layout on the way, and sums of quantised tensors. A sum of
 // (a - za) * sa and (b - zb) * sb is one of a * sa and b * sb with a number added, which goes into
 // the step that brings it onto the result's grid.
+#include <utility>
+
 #include "providers/onednn/Attempt.h"
 
 namespace dovetail::onednn {
@@ -11,24 +13,8 @@ namespace {
 
 bool isByte(dnnl_data_type_t type) { return type == dnnl_s8 || type == dnnl_u8; }
 
-/// One scale and zero point that are numbers known when compiling.
-struct Step {
-  double scale = 1, zero = 0;
-};
-
-std::optional<Step> stepOf(const Maker &maker, const Grid &grid) {
-  Step step;
-  if (grid.axis >= 0 || grid.scale == DVT_NO_VALUE || maker.problem.type(grid.scale) != DVT_F32)
-    return std::nullopt;
-  std::optional<double> scale = maker.problem.uniform(grid.scale),
-                        zero = grid.zero == DVT_NO_VALUE ? 0 : maker.problem.uniform(grid.zero);
-  if (!scale || !zero || !(*scale > 1e-30 && *scale < 1e30))
-    return std::nullopt;
-  return Step{*scale, *zero};
-}
-
 Argument vectorOf(int id, dnnl_data_type_t type, uint32_t value) {
-  return {id, {}, -1, {type, 1, value, DVT_NO_VALUE, DVT_NO_VALUE, 0}, false};
+  return {id, {}, -1, {type, 1, 0, {{1, value}}, 1}, false};
 }
 
 /// Scale and zero point of one side of a reorder.
@@ -38,7 +24,7 @@ bool addGrid(const Maker &maker, const Attributes &attributes, int argument, con
   if (library.primitive_attr_set_scales_mask(attributes.get(), argument, 0) != dnnl_success)
     return false;
   arguments.push_back(vectorOf(DNNL_ARG_ATTR_SCALES | argument, dnnl_f32, grid.scale));
-  if (grid.zero == DVT_NO_VALUE || maker.problem.uniform(grid.zero) == 0)
+  if (maker.isZero(grid.zero))
     return true;
   if (library.primitive_attr_set_zero_points_mask(attributes.get(), argument, 0) != dnnl_success)
     return false;
@@ -61,7 +47,8 @@ bool makeRequantization(Maker &maker) {
   if (quantizes)
     to = Grid{op.input(1), op.input(2), -1};
   auto fits = [&](const std::optional<Grid> &grid, const View &view) {
-    return grid ? isByte(maker.type(view)) && stepOf(maker, *grid) : maker.type(view) == dnnl_f32;
+    return grid ? isByte(maker.type(view)) && maker.hasOrdinaryScale(*grid)
+                : maker.type(view) == dnnl_f32;
   };
   if (!maker.match.postOps.empty() || source.dims != result.dims || kGeneration == 2)
     return maker.refuse(name + " together with other ops is not supported");
@@ -98,16 +85,17 @@ bool makeQuantizedSum(Maker &maker) {
   const size_t rank = result.dims.size();
   View views[2] = {maker.operand(0), maker.operand(1)};
   std::optional<Grid> grids[2];
-  double offset = 0;
+  std::vector<Derived::Term> offset; // of the sum, or of the result where nothing is between
   for (int i : {0, 1}) {
     if (!views[i].isPresent() || views[i].dims.size() > rank)
       return maker.refuse(name + ": operand ranks do not agree with the result");
     if (auto known = maker.match.grids.find(views[i].value); known != maker.match.grids.end()) {
-      std::optional<Step> step = stepOf(maker, known->second);
-      if (!step || !isByte(maker.type(views[i])))
+      const Grid &grid = known->second;
+      if (!maker.hasOrdinaryScale(grid) || !isByte(maker.type(views[i])))
         return maker.refuse(name + ": bytes with one constant scale and zero point are supported");
-      grids[i] = known->second;
-      offset -= (i == 1 && subtracts ? -1 : 1) * step->zero * step->scale;
+      grids[i] = grid;
+      if (!maker.isZero(grid.zero))
+        offset.push_back({i == 1 && subtracts ? 1.0 : -1.0, grid.zero, grid.scale});
     } else if (maker.type(views[i]) != dnnl_f32) {
       return maker.refuse(name + ": f32 and quantised operands are supported");
     }
@@ -123,26 +111,23 @@ bool makeQuantizedSum(Maker &maker) {
   if (views[0].dims != result.dims)
     return maker.refuse(name + ": the first operand must have the result's extents");
   std::vector<PostOp> postOps = maker.match.postOps;
-  auto linear = [](double alpha, double beta) {
-    return PostOp{PostOp::Kind::Eltwise,
-                  dnnl_eltwise_linear,
-                  static_cast<float>(alpha),
-                  static_cast<float>(beta),
-                  {}};
-  };
-  if (maker.match.resultGrid) {
-    std::optional<Step> step = stepOf(maker, *maker.match.resultGrid);
-    if (!step || !isByte(maker.type(result)))
+  if (const std::optional<Grid> &to = maker.match.resultGrid) {
+    if (!maker.hasOrdinaryScale(*to) || !isByte(maker.type(result)))
       return maker.refuse(name + ": results of bytes with one constant scale are supported");
-    const double inner = postOps.empty() ? offset : 0;
-    if (!postOps.empty())
-      postOps.insert(postOps.begin(), linear(1, offset));
-    postOps.push_back(linear(1 / step->scale, inner / step->scale + step->zero));
-  } else {
-    if (!maker.isF32({&result}))
-      return maker.refuse(name + ": results of this type are not supported");
-    postOps.insert(postOps.begin(), linear(1, offset));
+    std::vector<Derived::Term> last;
+    if (postOps.empty())
+      for (const Derived::Term &term : std::exchange(offset, {}))
+        last.push_back({term.sign, term.base, term.factor, DVT_NO_VALUE, to->scale});
+    if (!maker.isZero(to->zero))
+      last.push_back({1, to->zero});
+    postOps.push_back(numberStep(dnnl_binary_div, {{1, to->scale}}));
+    if (!last.empty())
+      postOps.push_back(numberStep(dnnl_binary_add, std::move(last)));
+  } else if (!maker.isF32({&result})) {
+    return maker.refuse(name + ": results of this type are not supported");
   }
+  if (!offset.empty())
+    postOps.insert(postOps.begin(), numberStep(dnnl_binary_add, std::move(offset)));
   for (Style style : maker.propagatingStyles(result)) {
     std::vector<Argument> arguments{
         {DNNL_ARG_SRC_0, views[0], -1}, {DNNL_ARG_SRC_1, views[1], -1}, {DNNL_ARG_DST, result, -1}};
