@@ -219,6 +219,48 @@ def test_weights_alone(tmp_path, per_channel, form):
     assert not any("i8[11,6]" in step["problem"] and "f32[11,6]" in step["problem"] for step in plan), plan
 
 
+@pytest.mark.parametrize("a", ["u8", "s8"])
+@pytest.mark.parametrize("b", ["u8", "s8"])
+@pytest.mark.parametrize("turned", [True, False])
+def test_products_of_activations(tmp_path, a, b, turned):
+    """As in attention: neither side is constant, and the right one may come transposed."""
+    model = Model(but(MATMUL, x_shape=(2, 3, 9, 32), channels=11, y="s8", yzero=2))
+    shape = (2, 3, 11, 32) if turned else (2, 3, 32, 11)
+    kinds = {"u8": np.uint8, "s8": np.int8}
+    model.inputs = {"x": (kinds[a], (2, 3, 9, 32)), "r": (kinds[b], shape)}
+    model.constants["xz"] = np.array(120 if a == "u8" else 6, kinds[a])
+    model.add("rs", np.float32(0.004))
+    model.add("rz", np.array(131 if b == "u8" else -14, kinds[b]))
+    model.node("DequantizeLinear", "x xs xz", "left")
+    model.node("DequantizeLinear", "r rs rz", "right")
+    if turned:
+        model.node("Transpose", "right", "upright", perm=[0, 1, 3, 2])
+    model.node("MatMul", "left " + ("upright" if turned else "right"), "product")
+    model.node("QuantizeLinear", "product ys yz", "y")
+    model.outputs = {"y": np.int8}
+    path = check(tmp_path, model)
+    ops = [step["ops"] for step in steps(path, "--only=onednn,reference") if "onednn" in step["kernel"]]
+    assert any("mat_mul" in text and "quantize" in text for text in ops), ops
+
+
+@pytest.mark.parametrize("base,form", [(MATMUL, "qdq"), (CONV, "qdq"), (MATMUL, "integer"), (CONV, "qlinear")],
+                         ids=lambda v: v if isinstance(v, str) else v.op)
+def test_free_extents(tmp_path, base, form):
+    """One plan serves batches of several sizes."""
+    model = getattr(Model(base), form)()
+    name, (kind, shape) = next(iter(model.inputs.items()))
+    model.inputs[name] = (kind, ("N", *shape[1:]))
+    path = model.save(tmp_path / "model.onnx")
+    for size in (3, 1, 5):
+        model.inputs[name] = (kind, (size, *shape[1:]))
+        inputs = model.values()
+        truth, found = onnxruntime(path, inputs), run(path, inputs, "--only=onednn,reference")
+        if truth["y"].dtype == np.float32:
+            assert np.abs(found["y"] - truth["y"]).max() <= 1e-5 * np.abs(truth["y"]).max()
+        else:
+            assert quanta(found["y"], truth["y"]) <= 1
+
+
 def refused(tmp_path, model: Model, *words, code=2):
     path = model.save(tmp_path / "model.onnx")
     message = dovetail("compile", path, "-o", tmp_path / "out.dvt", "--select=estimate", "--no-cache",

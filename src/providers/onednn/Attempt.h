@@ -120,6 +120,11 @@ public:
   bool isInt8() const { return match.isQuantized() && !widenWeights; }
   /// Whether only the weights are quantised, and become f32 when they are packed.
   bool widensWeights() const { return widenWeights; }
+  /// Whether the second operand of a matrix product is u8 and computed at run time. oneDNN takes s8
+  /// only, so a stage in front has to subtract 128.
+  bool shiftsWeights() const { return shiftWeights; }
+  /// That stage: from the operand into temporary 0, which then has `to`. False where there is none.
+  bool addShift(const View &weights, const Desc &to, Attempt &attempt) const;
   /// After readContraction: scales and zero points as attributes and arguments. `weightsMask`: of
   /// the dimensions that `weightsAxis` is in oneDNN's terms.
   bool addGrids(const Attributes &attributes, int weightsMask,
@@ -162,7 +167,7 @@ private:
   AttemptSink sink;
   /// Values of the contraction's operands, set by readContraction.
   uint32_t sourceValue = DVT_NO_VALUE, weightsValue = DVT_NO_VALUE;
-  bool flipWeights = false, widenWeights = false;
+  bool flipWeights = false, widenWeights = false, shiftWeights = false;
 };
 
 /// Whether an implementation of this name may sum products of bytes in 16 bits, where they

@@ -158,7 +158,12 @@ void attemptMatMul(Maker &maker, const Product &p, bool packed) {
       {DNNL_ARG_SRC, p.a, -1}, maker.weightsArgument(p.b), {DNNL_ARG_DST, p.result, -1}};
   if (p.bias)
     arguments.push_back(maker.biasArgument(*p.bias));
-  const Desc from = maker.plain(p.a), right = packed ? maker.weights(p.b) : maker.plain(p.b),
+  // What a stage in front gives lies as its operand does.
+  const Desc from = maker.plain(p.a),
+             right = maker.shiftsWeights()
+                         ? Desc::strided(maker.library, dnnl_s8, p.b.dims, p.b.strides)
+                     : packed ? maker.weights(p.b)
+                              : maker.plain(p.b),
              to = maker.plain(p.result), bias = p.bias ? maker.plain(*p.bias) : Desc();
   const Attributes attributes = maker.attributes(p.postOps, Style::RowMajor, arguments);
   const int columns = 1 << (p.rank() - 1);
@@ -167,8 +172,17 @@ void attemptMatMul(Maker &maker, const Product &p, bool packed) {
   dnnl_primitive_desc_t made = nullptr;
   dnnl_status_t status = maker.library.matmul_primitive_desc_create(
       &made, maker.library.engine, from.get(), right.get(), bias.get(), to.get(), attributes.get());
-  maker.offer(packed ? "matmul-packed" : "matmul", status, made, std::move(arguments),
-              maker.numerics());
+  if (!maker.shiftsWeights())
+    return maker.offer(packed ? "matmul-packed" : "matmul", status, made, std::move(arguments),
+                       maker.numerics());
+  Attempt attempt{"matmul", maker.numerics(), {}, {}, {}, {}};
+  if (status != dnnl_success)
+    return;
+  PrimitiveDesc product(maker.library, made);
+  if (!maker.addShift(p.b, right, attempt))
+    return;
+  attempt.stages.push_back({std::move(product), std::move(arguments)});
+  maker.offer(std::move(attempt));
 }
 
 void attemptInnerProduct(Maker &maker, const Product &p, bool packed) {
@@ -227,7 +241,7 @@ bool makeMatMul(Maker &maker) {
   const bool plain = !maker.widensWeights();
   if (plain)
     attemptMatMul(maker, product, false);
-  if (product.rank() == 2) {
+  if (product.rank() == 2 && !maker.shiftsWeights()) {
     if (constant)
       attemptInnerProduct(maker, product, true);
     if (plain)

@@ -61,9 +61,10 @@ bool Maker::readContraction(const View &source, const View &weights, const View 
   weightsValue = weights.value;
   if (!isByte(type(source)) || !isByte(type(weights)))
     return refuse(nameOf(*this) + ": quantised operands of 8 bits are supported");
-  flipWeights = type(weights) == dnnl_u8;
-  if (flipWeights && !isConstant(weights))
-    return refuse(nameOf(*this) + ": the second operand can be u8 only where it is constant");
+  flipWeights = type(weights) == dnnl_u8 && isConstant(weights);
+  shiftWeights = type(weights) == dnnl_u8 && !flipWeights;
+  if (shiftWeights && nameOf(*this).find("conv") != std::string::npos)
+    return refuse(nameOf(*this) + ": weights can be u8 only where they are constant");
   const dnnl_data_type_t to = type(result);
   if (match.resultGrid ? !isByte(to) : to != dnnl_f32 && to != dnnl_s32)
     return refuse(nameOf(*this) + ": results of this type are not supported");
@@ -120,8 +121,9 @@ bool Maker::addGrids(const Attributes &attributes, int weightsMask,
   };
   // Bytes of u8 lose 128, and so does their zero point, which may be 0 by that.
   Grid weights = match.grids.at(weightsValue);
-  double shift = flipWeights ? -128 : 0;
-  if (flipWeights && weights.zero != DVT_NO_VALUE && problem.uniform(weights.zero) == 128) {
+  const bool isUnsigned = flipWeights || shiftWeights;
+  double shift = isUnsigned ? -128 : 0;
+  if (isUnsigned && weights.zero != DVT_NO_VALUE && problem.uniform(weights.zero) == 128) {
     weights.zero = DVT_NO_VALUE;
     shift = 0;
   }
@@ -130,7 +132,26 @@ bool Maker::addGrids(const Attributes &attributes, int weightsMask,
          (!match.resultGrid || add(DNNL_ARG_DST, *match.resultGrid, 0, 0));
 }
 
+bool Maker::addShift(const View &weights, const Desc &to, Attempt &attempt) const {
+  std::vector<Argument> arguments{{DNNL_ARG_FROM, weights, -1}, {DNNL_ARG_TO, {}, 0}};
+  const Desc from = plain(weights);
+  const Attributes shifting = attributes({}, Style::RowMajor, arguments);
+  if (!from || !shifting ||
+      library.primitive_attr_set_zero_points_mask(shifting.get(), DNNL_ARG_FROM, 0) != dnnl_success)
+    return false;
+  arguments.push_back(
+      {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_FROM, {}, -1, {dnnl_s32, 1, 128, {}, 1}, false});
+  dnnl_primitive_desc_t made = nullptr;
+  if (library.reorder_primitive_desc_create(&made, from.get(), library.engine, to.get(),
+                                            library.engine, shifting.get()) != dnnl_success)
+    return false;
+  attempt.stages.push_back({PrimitiveDesc(library, made), std::move(arguments)});
+  return true;
+}
+
 Argument Maker::weightsArgument(const View &weights) const {
+  if (shiftWeights)
+    return {DNNL_ARG_WEIGHTS, {}, 0};
   return {DNNL_ARG_WEIGHTS, weights, -1, {}, flipWeights, widenWeights};
 }
 
