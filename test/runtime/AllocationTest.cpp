@@ -17,7 +17,8 @@ namespace {
 std::atomic<long> allocations{0};
 } // namespace
 
-void *operator new(size_t bytes) {
+// Not inlined: where only one of a pair is, g++ takes them for a mismatch.
+[[gnu::noinline]] void *operator new(size_t bytes) {
   ++allocations;
   if (void *memory = std::malloc(bytes ? bytes : 1))
     return memory;
@@ -28,8 +29,8 @@ void *operator new(size_t bytes, const std::nothrow_t &) noexcept {
   ++allocations;
   return std::malloc(bytes ? bytes : 1);
 }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
