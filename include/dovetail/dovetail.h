@@ -73,6 +73,18 @@ DVT_EXPORT dvt_code dvt_model_input(const dvt_model *model, uint32_t index, dvt_
                                     dvt_error *error);
 DVT_EXPORT dvt_code dvt_model_output(const dvt_model *model, uint32_t index, dvt_port *port,
                                      dvt_error *error);
+/* What the model was compiled to carry from one run to the next, see dvt_compile_options::states.
+ */
+typedef struct dvt_state {
+  uint32_t struct_size;
+  uint32_t input, output; /* the output becomes the input: for dvt_session_feed_back */
+  int32_t grows; /* the output is the input and something behind it, along one axis; fed back
+                    they share memory, and a run writes only what is new */
+} dvt_state;
+
+DVT_EXPORT uint32_t dvt_model_state_count(const dvt_model *model);
+DVT_EXPORT dvt_code dvt_model_state(const dvt_model *model, uint32_t index, dvt_state *state,
+                                    dvt_error *error);
 /* Identity of plan and kernels, 32 hexadecimal digits. */
 DVT_EXPORT const char *dvt_model_digest(const dvt_model *model);
 /* What the model was compiled for, and threads in use here. */
@@ -109,9 +121,15 @@ DVT_EXPORT dvt_code dvt_session_bind_input(dvt_session *session, uint32_t index,
 DVT_EXPORT dvt_code dvt_session_bind_output(dvt_session *session, uint32_t index,
                                             const dvt_tensor *tensor, dvt_error *error);
 /* State: after each run, what was this output becomes this input, without a copy. Bind the input
- * once to start. */
+ * once to start (with an extent of 0 for an empty cache). Of a pair that grows, see dvt_state, the
+ * output comes with strides. */
 DVT_EXPORT dvt_code dvt_session_feed_back(dvt_session *session, uint32_t output, uint32_t input,
                                           dvt_error *error);
+
+/* Makes the memory of a state that grows large enough for this length of the axis along which it
+ * does. Without it the memory doubles when it is full, which copies it. */
+DVT_EXPORT dvt_code dvt_session_reserve_state(dvt_session *session, uint32_t input, int64_t length,
+                                              dvt_error *error);
 
 DVT_EXPORT dvt_code dvt_session_run(dvt_session *session, dvt_error *error);
 /* As run; micros receives the time of each of the model's steps, count of them at most. That of a
@@ -143,6 +161,7 @@ typedef struct dvt_compile_options {
   void (*log)(void *log_context, int level, const char *message);
   int32_t log_level;
   int32_t deterministic;
+  const char *states; /* "auto" for inputs past_* and outputs present_*, "IN=OUT,IN=OUT", or NULL */
 } dvt_compile_options;
 
 /* Compiles an ONNX model into a file that dvt_model_load takes. */

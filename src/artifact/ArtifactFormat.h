@@ -12,7 +12,7 @@
 namespace dovetail {
 
 constexpr std::array<char, 8> kArtifactMagic{'D', 'O', 'V', 'E', 'T', 'A', 'I', 'L'};
-constexpr uint32_t kFormatVersion = 3;
+constexpr uint32_t kFormatVersion = 4;
 constexpr uint64_t kSectionAlignment = 4096;
 
 enum SectionKind : uint32_t {

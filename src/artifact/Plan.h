@@ -80,8 +80,10 @@ enum class StepKind : uint8_t {
         ///< carried…, elements…
   Scan, ///< (carried…, scanned…, captured…) -> carried…, stacked…; body: (carried…, elements…,
         ///< captured…) -> carried…, elements…
-  Refuse ///< () -> results: fails with its label, which says why the branch it stands for makes no
-         ///< sense
+  Refuse, ///< () -> results: fails with its label, which says why the branch it stands for makes no
+          ///< sense
+  Append  ///< (state, part…) -> grown: the parts one after the other behind the state, along the
+          ///< first axis. Where `grown` lies in the state's memory only parts are copied
 };
 
 /// Along which axis a Scan goes through a tensor, or stacks one up, and whether from the end.
@@ -174,6 +176,17 @@ struct RegionReport {
   std::vector<Alternative> alternatives;
 };
 
+/// An input that takes the place of an output after a run, as far as the session is asked to.
+struct PlanState {
+  uint32_t input = 0, output = 0; ///< of the model
+  /// Whether the output is what an Append step puts behind the input, so that both can lie in the
+  /// same memory.
+  bool grows = false;
+  /// For each dimension of the plan's values the one of the model's tensors that it is; empty where
+  /// they are the same.
+  std::vector<uint32_t> order;
+};
+
 /// A whole-model timing that took part in the final choice.
 struct WholeModelTiming {
   std::string name; ///< "mixed", "library-first", "native-first", "refined", …
@@ -189,6 +202,7 @@ struct Plan {
       selection; ///< how it was chosen: "measure", "estimate", "replay", with --prefer/--only
   std::vector<std::string> inputNames, outputNames;
   SymbolRanges symbols;
+  std::vector<PlanState> states;
   std::vector<PlanConstant> constants;
   std::vector<std::string> problems;
   std::vector<KernelBytes> kernels;
@@ -216,5 +230,15 @@ struct Plan {
     return true;
   }
 };
+
+/// Extents of a model's input or output as the model has them, in the order of its dimensions.
+std::vector<Extent> borderExtents(const Plan &plan, bool isInput, uint32_t index);
+/// The state whose border is that input or output; null where there is none.
+const PlanState *stateOf(const Plan &plan, bool isInput, uint32_t index);
+
+/// Numbers by dimension of the plan's value, from those by dimension of the model's tensor, and
+/// back.
+std::vector<int64_t> inPlanOrder(const PlanState *state, std::vector<int64_t> numbers);
+std::vector<int64_t> inModelOrder(const PlanState *state, std::vector<int64_t> numbers);
 
 } // namespace dovetail

@@ -28,6 +28,8 @@ private:
   Status aliases(const PlanBlock &block);
   Status step(const PlanBlock &block, const PlanStep &step);
   Status kernelStep(const PlanBlock &block, const PlanStep &step);
+  Status append(const PlanBlock &block, const PlanStep &step);
+  Status states();
   Status choice(const PlanStep &step, const KernelChoice &choice, const Problem &problem);
   Status inPlace(const PlanBlock &block, uint32_t index, const std::vector<uint32_t> &roots,
                  const std::vector<uint32_t> &lastRead);
@@ -231,6 +233,55 @@ Status PlanCheck::kernelStep(const PlanBlock &block, const PlanStep &step) {
   return choice(step, step.choice, problem);
 }
 
+Status PlanCheck::append(const PlanBlock &block, const PlanStep &step) {
+  auto bad = [&](const char *why) { return badInput("step '{}': {}", step.label, why); };
+  auto isAbsent = [](uint32_t number) { return number == kNoValue; };
+  if (step.inputs.size() < 2 || step.outputs.size() != 1 || isAbsent(step.outputs[0]) ||
+      std::any_of(step.inputs.begin(), step.inputs.end(), isAbsent))
+    return bad("appends parts to a state, giving one value");
+  const PlanValue &grown = block.values[step.outputs[0]];
+  if (grown.extents.empty() || typeBits(grown.type) < 8)
+    return bad("grows a scalar, or elements of less than a byte");
+  Extent length;
+  for (uint32_t number : step.inputs) {
+    const PlanValue &part = block.values[number];
+    if (part.type != grown.type || part.extents.size() != grown.extents.size() ||
+        !part.strides.empty() || !part.layout.empty() || !grown.layout.empty() ||
+        !std::equal(part.extents.begin() + 1, part.extents.end(), grown.extents.begin() + 1))
+      return bad("appends what differs in more than its length");
+    length = length + part.extents[0];
+  }
+  return length == grown.extents[0] ? Status::success()
+                                    : bad("gives another length than its parts");
+}
+
+Status PlanCheck::states() {
+  const PlanBlock &block = plan.blocks.front();
+  std::set<uint32_t> inputs, outputs;
+  for (const PlanState &state : plan.states) {
+    if (state.input >= block.inputs.size() || state.output >= block.outputs.size() ||
+        !inputs.insert(state.input).second || !outputs.insert(state.output).second)
+      return badInput("a state names an input or output that is not there, or one twice");
+    const PlanValue &from = block.values[block.outputs[state.output]],
+                    &to = block.values[block.inputs[state.input]];
+    if (from.type != to.type || from.extents.size() != to.extents.size())
+      return badInput("the state of input '{}' differs from its output in type or rank", to.name);
+    std::set<uint32_t> dimensions(state.order.begin(), state.order.end());
+    if (!state.order.empty() &&
+        (state.order.size() != to.extents.size() || dimensions.size() != to.extents.size() ||
+         *dimensions.rbegin() >= to.extents.size()))
+      return badInput("the state of input '{}' has no order of its dimensions", to.name);
+    auto appends = [&](const PlanStep &step) {
+      return step.kind == StepKind::Append && step.inputs[0] == block.inputs[state.input] &&
+             step.outputs[0] == block.outputs[state.output];
+    };
+    if (state.grows && (from.storage != Storage::Output ||
+                        std::none_of(block.steps.begin(), block.steps.end(), appends)))
+      return badInput("the state of input '{}' grows, but nothing is appended to it", to.name);
+  }
+  return Status::success();
+}
+
 Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
   auto bad = [&](std::string why) { return badInput("step '{}': {}", step.label, why); };
   if (step.workspaceBytes > kMostBytes || step.workspaceOffset > kMostBytes ||
@@ -263,6 +314,8 @@ Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
                ? Status::success()
                : bad("copies between different types, extents or layouts");
   }
+  case StepKind::Append:
+    return append(block, step);
   case StepKind::If:
   case StepKind::Loop:
   case StepKind::Scan:
@@ -484,6 +537,8 @@ Expected<std::vector<Problem>> PlanCheck::run() {
         if (Status status = checkControlFlow(plan, b, s); !status)
           return status.takeError();
   if (Status status = symbols(*outer); !status)
+    return status.takeError();
+  if (Status status = states(); !status)
     return status.takeError();
   return std::move(problems);
 }

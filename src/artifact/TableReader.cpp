@@ -214,6 +214,11 @@ Status readPlanTable(const uint8_t *data, uint64_t bytes, Plan &plan,
       plan.providers[text(provider.name())] = text(provider.version());
       return Status::success();
     });
+  if (status)
+    status = each(p.states(), [&](const table::State &s) -> Status {
+      plan.states.push_back({s.input(), s.output(), s.grows(), numbers(s.order())});
+      return Status::success();
+    });
   return status;
 }
 

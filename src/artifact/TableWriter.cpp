@@ -130,11 +130,15 @@ std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &
   auto providers = tables<table::Provider>(plan.providers, [&](const auto &entry) {
     return table::CreateProvider(out, text(entry.first), text(entry.second));
   });
+  auto states = tables<table::State>(plan.states, [&](const PlanState &s) {
+    return table::CreateState(out, s.input, s.output, s.grows, out.CreateVector(s.order));
+  });
   auto model = text(plan.model), producer = text(plan.producer), selection = text(plan.selection);
   auto inputNames = texts(plan.inputNames), outputNames = texts(plan.outputNames);
   auto problems = texts(plan.problems);
   out.Finish(table::CreatePlan(out, model, producer, target, selection, inputNames, outputNames,
-                               symbols, constantTables, problems, kernelTables, blocks, providers));
+                               symbols, constantTables, problems, kernelTables, blocks, providers,
+                               states));
   return take();
 }
 

@@ -65,9 +65,9 @@ std::shared_ptr<const PluginSet> plugins(const dvt_load_options &options,
   return set;
 }
 
-PortText portText(const PlanValue &value) {
+PortText portText(const Plan &plan, bool isInput, uint32_t index) {
   PortText text;
-  for (const Extent &extent : value.extents) {
+  for (const Extent &extent : borderExtents(plan, isInput, index)) {
     text.extents.push_back(extent.staticValue().value_or(-1));
     text.texts.push_back(extent.text());
   }
@@ -124,10 +124,10 @@ dvt_code dvt_model_load(const char *path, const dvt_load_options *given, dvt_mod
     auto handle = std::make_unique<dvt_model>();
     handle->model = std::move(*model);
     const Plan &plan = handle->model->plan();
-    for (uint32_t number : plan.blocks[0].inputs)
-      handle->inputs.push_back(portText(plan.blocks[0].values[number]));
-    for (uint32_t number : plan.blocks[0].outputs)
-      handle->outputs.push_back(portText(plan.blocks[0].values[number]));
+    for (uint32_t i = 0; i < plan.blocks[0].inputs.size(); ++i)
+      handle->inputs.push_back(portText(plan, true, i));
+    for (uint32_t i = 0; i < plan.blocks[0].outputs.size(); ++i)
+      handle->outputs.push_back(portText(plan, false, i));
     handle->target = plan.target.text();
     handle->steps = handle->model->steps();
     *out = handle.release();
@@ -152,6 +152,25 @@ dvt_code dvt_model_output(const dvt_model *model, uint32_t index, dvt_port *port
   return atBorder(error, [&] {
     const Plan &plan = model->model->plan();
     return showPort(model->outputs, plan.outputNames, plan.blocks[0].outputs, plan, index, port);
+  });
+}
+
+uint32_t dvt_model_state_count(const dvt_model *model) {
+  return model->model->plan().states.size();
+}
+
+dvt_code dvt_model_state(const dvt_model *model, uint32_t index, dvt_state *state,
+                         dvt_error *error) {
+  return atBorder(error, [&]() -> Status {
+    const std::vector<PlanState> &states = model->model->plan().states;
+    if (!state || index >= states.size())
+      return badInput("there is no state {}: the model has {}", index, states.size());
+    dvt_state out{};
+    out.input = states[index].input;
+    out.output = states[index].output;
+    out.grows = states[index].grows;
+    narrow(out, state);
+    return Status::success();
   });
 }
 

@@ -88,6 +88,11 @@ dvt_code dvt_session_feed_back(dvt_session *session, uint32_t output, uint32_t i
   return atBorder(error, [&] { return session->session->feedBack(output, input); });
 }
 
+dvt_code dvt_session_reserve_state(dvt_session *session, uint32_t input, int64_t length,
+                                   dvt_error *error) {
+  return atBorder(error, [&] { return session->session->reserveState(input, length); });
+}
+
 dvt_code dvt_session_run(dvt_session *session, dvt_error *error) {
   return atBorder(error, [&] { return session->session->run(); });
 }

@@ -74,6 +74,7 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
   frontend.dims = options.dims;
   frontend.inputExtents = options.inputExtents;
   frontend.inputTypes = options.inputTypes;
+  frontend.states = options.states;
   frontend.warn = [&](const std::string &text) {
     options.log(LogLevel::Warning, "{}: {}", path, text);
   };

@@ -25,6 +25,7 @@ struct CompileOptions {
   plan::Prefer prefer = plan::Prefer::Cost;
   std::string cacheFolder; ///< of the plan cache; empty: none
   SymbolValues dims;
+  std::vector<std::string> states;                          ///< as findStates takes them
   std::map<std::string, std::vector<int64_t>> inputExtents; ///< fixed extents of whole inputs
   std::map<std::string, dvt_type> inputTypes; ///< of what will be given; wrong ones are refused
   bool timeWholeModel =

@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 
+#include "artifact/StateNames.h"
 #include "graph/Graph.h"
 #include "graph/Passes.h"
 #include "graph/TensorType.h"
@@ -36,6 +37,14 @@ Expected<plan::OpTable> runFrontend(const std::string &path, const FrontendOptio
   if (options.stopAfter == "import")
     return plan::OpTable{};
   graph::GraphOptions graphOptions;
+  if (!options.states.empty()) {
+    std::vector<std::string> inputs, outputs;
+    graph::borderNames(graph->module(), inputs, outputs);
+    auto states = findStates(options.states, inputs, outputs);
+    if (!states)
+      return states.takeError();
+    graphOptions.states = std::move(*states);
+  }
   graphOptions.fold = static_cast<bool>(options.evaluate);
   if (Status status = graph::optimizeGraph(graph->module(), graphOptions, options.evaluate);
       !status)

@@ -21,6 +21,7 @@ struct FrontendOptions {
   std::map<std::string, std::vector<int64_t>>
       inputExtents;                           ///< fixed extents of whole inputs, by name
   std::map<std::string, dvt_type> inputTypes; ///< of what will be given for them
+  std::vector<std::string> states;            ///< as findStates takes them
   std::function<void(const std::string &)> warn;
   /// Called after stage "import" and "graph" with the module's text, where `wantsText` says so.
   std::function<bool(const std::string &stage)> wantsText;

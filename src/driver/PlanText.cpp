@@ -87,6 +87,9 @@ std::string stepText(const PlanStep &step) {
   case StepKind::Refuse:
     body = "refuse";
     break;
+  case StepKind::Append:
+    body = "append";
+    break;
   }
   std::string text =
       fmt::format("  {} = {} ({})", numbersText(step.outputs), body, numbersText(step.inputs));

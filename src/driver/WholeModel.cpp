@@ -329,7 +329,7 @@ Status bindNoise(Session &session, const Plan &plan, const std::vector<bool> &bo
     const PlanValue &value = block.values[block.inputs[i]];
     std::vector<int64_t> extents;
     int64_t elements = 1;
-    for (const Extent &extent : value.extents) {
+    for (const Extent &extent : borderExtents(plan, true, i)) {
       auto number = extent.evaluate(dims);
       if (!number)
         return badInput("input '{}' has the extent {}, which is not fixed; give the input with "

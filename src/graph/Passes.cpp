@@ -127,6 +127,12 @@ Status optimizeGraph(ModuleOp module, const GraphOptions &options, const Evaluat
     if (!folded)
       break;
   }
+  if (!options.states.empty()) {
+    if (Status status = growStates(module, options.states); !status)
+      return status;
+    if (Status status = simplify(module); !status)
+      return status;
+  }
   if (options.recognize)
     if (Status status = recognize(module); !status)
       return status;

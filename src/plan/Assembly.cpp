@@ -381,6 +381,7 @@ Expected<Plan> Assembler::run() {
   plan.target = target;
   plan.providers = chosen.providers;
   plan.symbols = table.ranges;
+  plan.states = table.states;
   block.requirements = table.requirements;
   plan.inputNames = table.inputNames;
   plan.outputNames = table.outputNames;

@@ -84,6 +84,7 @@ struct OpTable {
   std::vector<uint32_t> inputs, outputs;
   std::vector<std::string> inputNames, outputNames;
   SymbolRanges ranges;
+  std::vector<PlanState> states;
   std::vector<Requirement> requirements; ///< on the extents, checked at run time
   std::vector<OpTable> bodies;           ///< of control flow
 };

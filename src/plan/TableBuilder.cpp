@@ -15,6 +15,7 @@
 #include "graph/ConstantData.h"
 #include "graph/GraphDialect.h"
 #include "graph/OpRegistry.h"
+#include "graph/Passes.h"
 #include "graph/TensorType.h"
 #include "plan/ShapeData.h"
 
@@ -79,10 +80,31 @@ public:
       table.outputs.push_back(number);
       table.outputNames.push_back(name);
     }
+    if (auto module = function->getParentOfType<mlir::ModuleOp>())
+      addStates(module);
     return finish();
   }
 
 private:
+  /// The runtime itself appends to what grows.
+  void addStates(mlir::ModuleOp module) {
+    for (const graph::GraphState &from : graph::statesOf(module)) {
+      PlanState state{from.input, from.output, false, {}};
+      state.order.assign(from.order.begin(), from.order.end());
+      uint32_t grown = table.outputs[from.output];
+      int32_t producer = table.values[grown].producer;
+      TableOp *op = from.grows && producer >= 0 ? &table.ops[size_t(producer)] : nullptr;
+      // Simplification may have found something better than to append, and two outputs may be one.
+      if (op && op->name == "concat" && op->inputs[0] == table.inputs[from.input] &&
+          llvm::count(table.outputs, grown) == 1) {
+        op->role = OpRole::Control;
+        op->control = StepKind::Append;
+        state.grows = true;
+      }
+      table.states.push_back(std::move(state));
+    }
+  }
+
   /// A control-flow op whose bodies are still to be built.
   struct Pending {
     mlir::Operation *op;

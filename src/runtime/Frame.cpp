@@ -32,7 +32,10 @@ private:
   Status addKernel(uint32_t index, std::shared_ptr<PreparedKernel> kernel);
   Status checkAgainstProblem(const PlanStep &step, const Problem &problem);
   dvt_tensor describe(uint32_t value) const;
-  uint32_t addTensor(uint32_t value);
+  /// `from`: bytes into the value.
+  uint32_t addTensor(uint32_t value, uint64_t from = 0);
+  Status readConstant(uint32_t value);
+  void addCopy(uint32_t step, uint32_t source, uint32_t target, uint64_t bytes);
   uint32_t addScratchTensor(uint32_t value, uint64_t offset);
   Action &addAction(Action::Kind kind, uint32_t step);
   void addReorder(uint32_t step, uint32_t value, uint32_t source, const std::string &from,
@@ -154,11 +157,11 @@ dvt_tensor FrameBuilder::describe(uint32_t v) const {
   return tensor;
 }
 
-uint32_t FrameBuilder::addTensor(uint32_t v) {
+uint32_t FrameBuilder::addTensor(uint32_t v, uint64_t from) {
   const PlanValue &root = block.values[frame->roots[v]];
   uint32_t index = frame->tensors.size();
   dvt_tensor tensor = describe(v);
-  uint64_t offset = block.values[v].strides.empty() ? 0 : block.values[v].offset;
+  uint64_t offset = from + (block.values[v].strides.empty() ? 0 : block.values[v].offset);
   switch (root.storage) {
   case Storage::Input:
     frame->inputSlots[root.index].push_back({index, offset});
@@ -180,6 +183,23 @@ uint32_t FrameBuilder::addScratchTensor(uint32_t v, uint64_t offset) {
   frame->arenaSlots.push_back({uint32_t(frame->tensors.size()), offset});
   frame->tensors.push_back(describe(v));
   return frame->tensors.size() - 1;
+}
+
+/// The bytes of a value that is a constant.
+Status FrameBuilder::readConstant(uint32_t value) {
+  const PlanValue &root = block.values[frame->roots[value]];
+  if (root.storage != Storage::Constant)
+    return Status::success();
+  auto data = model.constantData(root.index, frame->valueExtents[value], "");
+  if (!data)
+    return data.takeError();
+  frame->constantData[value] = *data;
+  return Status::success();
+}
+
+void FrameBuilder::addCopy(uint32_t step, uint32_t source, uint32_t target, uint64_t bytes) {
+  addAction(Action::Kind::Copy, step).bytes = bytes;
+  operands.back() = {source, target};
 }
 
 Action &FrameBuilder::addAction(Action::Kind kind, uint32_t step) {
@@ -327,19 +347,27 @@ Status FrameBuilder::addStep(uint32_t index) {
   case StepKind::Copy: {
     if (!known)
       break;
-    uint64_t bytes = frame->valueBytes[step.outputs[0]];
-    for (uint32_t value : step.inputs)
-      if (block.values[frame->roots[value]].storage == Storage::Constant) {
-        auto data = model.constantData(block.values[frame->roots[value]].index,
-                                       frame->valueExtents[value], "");
-        if (!data)
-          return data.takeError();
-        frame->constantData[value] = *data;
-      }
+    if (Status status = readConstant(step.inputs[0]); !status)
+      return status;
     uint32_t source = addTensor(step.inputs[0]), target = addTensor(step.outputs[0]);
-    addAction(Action::Kind::Copy, index).bytes = bytes;
-    operands.back() = {source, target};
+    addCopy(index, source, target, frame->valueBytes[step.outputs[0]]);
     return Status::success();
+  }
+  case StepKind::Append: {
+    if (!known)
+      break;
+    uint64_t from = 0;
+    for (uint32_t part : step.inputs) {
+      if (Status status = readConstant(part); !status)
+        return status;
+      uint32_t source = addTensor(part), target = addTensor(step.outputs[0], from);
+      addCopy(index, source, target, frame->valueBytes[part]);
+      from += frame->valueBytes[part];
+    }
+    return from == frame->valueBytes[step.outputs[0]]
+               ? Status::success()
+               : badInput("step '{}': its parts have {} bytes together, not {}", step.label, from,
+                          frame->valueBytes[step.outputs[0]]);
   }
   case StepKind::ShapeData: {
     auto numbers = std::make_unique<std::vector<int64_t>>();
@@ -389,13 +417,8 @@ Expected<std::unique_ptr<Frame>> FrameBuilder::run() {
     if (Status status = addStep(index); !status)
       return status.takeError();
   for (uint32_t value : block.outputs)
-    if (block.values[frame->roots[value]].storage == Storage::Constant) {
-      auto data = model.constantData(block.values[frame->roots[value]].index,
-                                     frame->valueExtents[value], "");
-      if (!data)
-        return data.takeError();
-      frame->constantData[value] = *data;
-    }
+    if (Status status = readConstant(value); !status)
+      return status.takeError();
   // The tensors no longer move: operands can be pointed at.
   for (size_t a = 0; a < frame->actions.size(); ++a) {
     dvt_run_args &args = frame->actions[a].args;

@@ -19,7 +19,7 @@ struct Action {
     Run,     ///< a kernel
     Reorder, ///< one tensor into another layout, where a substitute kernel wants other layouts than
              ///< the plan
-    Copy,    ///< bytes of one tensor
+    Copy,    ///< bytes of one tensor, unless they are where they shall be
     Write,   ///< extents, as numbers, into a tensor
     Unbound, ///< bound by the session when it gets there
   };

@@ -213,6 +213,7 @@ Status Model::prepareStep(uint32_t block, uint32_t number) {
   case StepKind::Loop:
   case StepKind::Scan:
   case StepKind::Refuse:
+  case StepKind::Append:
     return Status::success();
   case StepKind::Kernel:
   case StepKind::LateBound:

@@ -69,12 +69,20 @@ Session::Session(std::shared_ptr<Model> model, uint32_t number, Session *outer)
     Border result;
     result.own = HostBuffer(owner->allocator());
     result.state = HostBuffer(owner->allocator());
+    result.shown = HostBuffer(owner->allocator());
     return result;
   };
-  for (size_t i = 0; i < block.inputs.size(); ++i)
+  bool isModel = number == 0;
+  for (uint32_t i = 0; i < block.inputs.size(); ++i) {
     inputs.push_back(border());
-  for (size_t i = 0; i < block.outputs.size(); ++i)
+    if (isModel)
+      inputs.back().turn(owner->plan(), true, i);
+  }
+  for (uint32_t i = 0; i < block.outputs.size(); ++i) {
     outputs.push_back(border());
+    if (isModel)
+      outputs.back().turn(owner->plan(), false, i);
+  }
   arena = HostBuffer(owner->allocator());
   frames.reserve(kMostFrames);
   found.resize(block.values.size());
@@ -120,16 +128,16 @@ const PlanValue &Session::outputValue(uint32_t index) const {
   return block.values[block.outputs[index]];
 }
 
-Status Session::checkBorder(const PlanValue &value, const std::string &name, const void *data,
-                            std::span<const int64_t> extents,
+Status Session::checkBorder(const Border &border, const PlanValue &value, const std::string &name,
+                            const void *data, std::span<const int64_t> extents,
                             std::span<const int64_t> strides) const {
-  if (extents.size() != value.extents.size())
-    return badInput("'{}' has rank {}, bound with rank {}", name, value.extents.size(),
-                    extents.size());
+  const std::vector<Extent> &model = border.isTurned() ? border.modelExtents : value.extents;
+  if (extents.size() != model.size())
+    return badInput("'{}' has rank {}, bound with rank {}", name, model.size(), extents.size());
   for (size_t d = 0; d < extents.size(); ++d)
-    if (extents[d] < 0 || (value.extents[d].isStatic() && value.extents[d].value() != extents[d])) {
+    if (extents[d] < 0 || (model[d].isStatic() && model[d].value() != extents[d])) {
       std::string wanted;
-      for (const Extent &extent : value.extents)
+      for (const Extent &extent : model)
         wanted += (wanted.empty() ? "" : ",") + extent.text();
       return badInput("'{}' has the extents [{}], bound with {}", name, wanted, listText(extents));
     }
@@ -151,16 +159,11 @@ Status Session::bindInput(uint32_t index, const void *data, std::span<const int6
                           std::span<const int64_t> strides) {
   if (index >= inputs.size())
     return badInput("input {} does not exist: the model has {}", index, inputs.size());
-  const std::string &name = inputName(index);
-  if (Status status = checkBorder(inputValue(index), name, data, extents, strides); !status)
+  if (Status status =
+          checkBorder(inputs[index], inputValue(index), inputName(index), data, extents, strides);
+      !status)
     return status;
-  Border &border = inputs[index];
-  border.data = static_cast<uint8_t *>(const_cast<void *>(data));
-  border.isBound = true;
-  border.extents.assign(extents.begin(), extents.end());
-  border.strides.clear();
-  if (!isDense(extents, strides))
-    border.strides.assign(strides.begin(), strides.end());
+  inputs[index].take(data, extents, strides);
   changed = true;
   return Status::success();
 }
@@ -176,37 +179,13 @@ Status Session::bindOutput(uint32_t index, void *data, std::span<const int64_t> 
     return Status::success();
   }
   const std::string &name = outputName(index);
-  if (Status status = checkBorder(outputValue(index), name, data, extents, strides); !status)
+  if (Status status = checkBorder(border, outputValue(index), name, data, extents, strides);
+      !status)
     return status;
   for (const Border &input : inputs)
     if (input.fedFrom == index)
       return badInput("output '{}' is fed back to an input and cannot be bound", name);
-  border.data = static_cast<uint8_t *>(data);
-  border.isBound = true;
-  border.extents.assign(extents.begin(), extents.end());
-  border.strides.clear();
-  if (!isDense(extents, strides))
-    border.strides.assign(strides.begin(), strides.end());
-  return Status::success();
-}
-
-Status Session::feedBack(uint32_t output, uint32_t input) {
-  if (output >= outputs.size() || input >= inputs.size())
-    return badInput("output {} or input {} does not exist", output, input);
-  const PlanValue &from = outputValue(output), &to = inputValue(input);
-  if (from.type != to.type || from.extents.size() != to.extents.size())
-    return badInput("output '{}' and input '{}' differ in type or rank", outputName(output),
-                    inputName(input));
-  for (size_t d = 0; d < from.extents.size(); ++d)
-    if (from.extents[d].isStatic() && to.extents[d].isStatic() && from.extents[d] != to.extents[d])
-      return badInput("output '{}' and input '{}' differ in extent {}", outputName(output),
-                      inputName(input), d);
-  if (outputs[output].isBound)
-    return badInput("output '{}' is bound and cannot be fed back", outputName(output));
-  for (const Border &other : inputs)
-    if (other.fedFrom == output)
-      return badInput("output '{}' is fed back already", outputName(output));
-  inputs[input].fedFrom = output;
+  border.take(data, extents, strides);
   return Status::success();
 }
 
@@ -225,8 +204,8 @@ Status Session::findSymbols(SymbolValues &values) const {
       range = known->second;
     if (extent < range.min || extent > range.max || extent % range.divisor != 0)
       return badInput("input '{}', axis {}: {} is not a value of {} (compiled for {}..{}{})",
-                      inputName(value.index), source.axis, extent, source.symbol, range.min,
-                      range.max,
+                      inputName(value.index), modelAxis(value.index, source.axis), extent,
+                      source.symbol, range.min, range.max,
                       range.divisor == 1 ? "" : fmt::format(", multiples of {}", range.divisor));
   }
   for (uint32_t i = 0; i < inputs.size(); ++i)
@@ -234,7 +213,8 @@ Status Session::findSymbols(SymbolValues &values) const {
       auto expected = inputValue(i).extents[d].evaluate(values);
       if (expected != inputs[i].extents[d])
         return badInput("input '{}', axis {}: bound with {}, but {} is {} for the other inputs",
-                        inputName(i), d, inputs[i].extents[d], inputValue(i).extents[d].text(),
+                        inputName(i), modelAxis(i, d), inputs[i].extents[d],
+                        inputValue(i).extents[d].text(),
                         expected ? std::to_string(*expected) : "unknown");
     }
   return check(block.requirements, values);
@@ -311,9 +291,15 @@ Status Session::pointOutputs() {
     if (!current->frame->isBound(value))
       continue; // found out later
     const std::vector<int64_t> &extents = current->frame->extents(value);
+    if (output.feeds >= 0 && inputs[static_cast<size_t>(output.feeds)].grows) {
+      if (Status status = growState(i); !status)
+        return status;
+      continue;
+    }
     if (output.isBound && output.extents != extents)
       return badInput("output '{}' has the extents {} for these inputs, bound with {}",
-                      outputName(i), listText(extents), listText(output.extents));
+                      outputName(i), listText(inModelOrder(output.turned, extents)),
+                      listText(inModelOrder(output.turned, output.extents)));
     output.staged = !output.isBound || !output.strides.empty() || !isAligned(output.data);
     if (output.isBound) {
       // A kernel must not write what it or a later one still reads.
@@ -385,7 +371,7 @@ Status Session::runActions() {
               *action.to, action.args.outputs[0].data);
       break;
     case Action::Kind::Copy:
-      if (action.bytes)
+      if (action.bytes && action.args.outputs[0].data != action.args.inputs[0].data)
         std::memmove(action.args.outputs[0].data, action.args.inputs[0].data, action.bytes);
       break;
     case Action::Kind::Write:
@@ -443,11 +429,15 @@ Status Session::finish() {
       return status;
     const std::vector<int64_t> &extents = extentsOf(value);
     const void *source = memoryOf(value);
-    void *target = output.isBound ? output.data : output.own.data();
+    bool grows = output.feeds >= 0 && inputs[static_cast<size_t>(output.feeds)].grows;
+    void *target = output.isBound   ? output.data
+                   : grows && bound ? memoryOf(value)
+                                    : output.own.data();
     if (!bound) {
       if (output.isBound && output.extents != extents)
         return badInput("output '{}' has the extents {} this time, bound with {}", outputName(i),
-                        listText(extents), listText(output.extents));
+                        listText(inModelOrder(output.turned, extents)),
+                        listText(inModelOrder(output.turned, output.extents)));
       if (!output.isBound) {
         auto bytes = checkedBytes(outputValue(i).type, extents, Layout());
         if (!bytes || !output.own.reserve(*bytes))
@@ -463,24 +453,10 @@ Status Session::finish() {
                   output.isBound ? std::span<const int64_t>(output.strides)
                                  : std::span<const int64_t>());
     }
-    output.resultExtents.assign(extents.begin(), extents.end());
-    output.result = {target,
-                     output.resultExtents.data(),
-                     output.isBound && !output.strides.empty() ? output.strides.data() : nullptr,
-                     uint32_t(extents.size()),
-                     outputValue(i).type,
-                     DVT_MEMORY_HOST};
+    if (Status status = show(i, target, extents); !status)
+      return status;
   }
-  for (uint32_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].fedFrom < 0)
-      continue;
-    Border &input = inputs[i], &output = outputs[input.fedFrom];
-    output.own.swap(input.state); // the result stays where it is and becomes the input
-    input.data = input.state.data();
-    input.extents.assign(output.resultExtents.begin(), output.resultExtents.end());
-    input.strides.clear();
-    changed = true;
-  }
+  feedInputs();
   return Status::success();
 }
 

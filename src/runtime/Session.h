@@ -30,8 +30,11 @@ public:
   Status bindOutput(uint32_t index, void *data, std::span<const int64_t> extents,
                     std::span<const int64_t> strides = {});
   /// After each run, what was output `output` becomes input `input` without a copy. The output must
-  /// not be bound; the input's first value is bound as usual.
+  /// not be bound; the input's first value is bound as usual. Where the plan says that the pair
+  /// grows, both share memory with room to spare, and only what is new is written.
   Status feedBack(uint32_t output, uint32_t input);
+  /// For a state that grows: room for `length` along the axis along which it does.
+  Status reserveState(uint32_t input, int64_t length);
 
   /// `stepMicros`, where given, receives the time of each step of the plan, block after block; a
   /// step of a body has that of all its runs, which the step with the body contains.
@@ -52,10 +55,21 @@ private:
     std::vector<int64_t> extents, strides; ///< strides empty when dense
     HostBuffer own;   ///< output: the session's own memory; staging where `staged`
     HostBuffer state; ///< input: memory that came from the output fed back to it
+    HostBuffer shown; ///< output: a copy in the model's order of dimensions
     bool staged = false;
-    int64_t fedFrom = -1; ///< input: output that becomes it
-    dvt_tensor result{};  ///< output
-    std::vector<int64_t> resultExtents;
+    int64_t fedFrom = -1;              ///< input: output that becomes it
+    int64_t feeds = -1;                ///< output: input that it becomes
+    bool grows = false;                ///< input: the output fed back is it and something behind it
+    int64_t reserved = 0;              ///< input that grows: length to have room for
+    const PlanState *turned = nullptr; ///< the state that it belongs to
+    std::vector<Extent> modelExtents;  ///< where it belongs to a state
+    dvt_tensor result{};               ///< output, as the model has it
+    std::vector<int64_t> resultExtents, resultStrides;
+
+    void turn(const Plan &plan, bool isInput, uint32_t index);
+    void take(const void *memory, std::span<const int64_t> shape, std::span<const int64_t> steps);
+    bool isTurned() const { return turned && !turned->order.empty(); }
+    bool holdsState() const { return state.data() && data == state.data(); }
   };
   /// A value whose extents another step found out.
   struct Found {
@@ -76,8 +90,16 @@ private:
   Status runOnce();
   const PlanValue &inputValue(uint32_t index) const;
   const PlanValue &outputValue(uint32_t index) const;
-  Status checkBorder(const PlanValue &value, const std::string &name, const void *data,
-                     std::span<const int64_t> extents, std::span<const int64_t> strides) const;
+  Status checkBorder(const Border &border, const PlanValue &value, const std::string &name,
+                     const void *data, std::span<const int64_t> extents,
+                     std::span<const int64_t> strides) const;
+  size_t modelAxis(uint32_t input, size_t axis) const {
+    const PlanState *state = inputs[input].turned;
+    return state && axis < state->order.size() ? state->order[axis] : axis;
+  }
+  Status growState(uint32_t index);
+  Status show(uint32_t index, void *memory, const std::vector<int64_t> &extents);
+  void feedInputs();
   Status ready();
   Status findSymbols(SymbolValues &symbols) const;
   Status inheritSymbols(SymbolValues &symbols) const;

@@ -43,6 +43,14 @@ struct Walk {
 
 } // namespace
 
+std::vector<int64_t> denseStrides(std::span<const int64_t> extents) {
+  std::vector<int64_t> strides(extents.size());
+  int64_t stride = 1;
+  for (size_t d = extents.size(); d-- > 0; stride *= extents[d])
+    strides[d] = stride;
+  return strides;
+}
+
 bool isDense(std::span<const int64_t> extents, std::span<const int64_t> strides) {
   int64_t expected = 1;
   for (size_t d = strides.size(); d-- > 0;) {

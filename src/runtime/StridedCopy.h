@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "dovetail/provider.h"
 
@@ -16,7 +17,8 @@ void copyStrided(dvt_type type, std::span<const int64_t> extents, const void *so
                  std::span<const int64_t> sourceStrides, void *destination,
                  std::span<const int64_t> destinationStrides);
 
-/// Whether strides are those of dense row-major memory.
+std::vector<int64_t> denseStrides(std::span<const int64_t> extents);
+/// Whether strides (none: dense ones) are those of dense row-major memory.
 bool isDense(std::span<const int64_t> extents, std::span<const int64_t> strides);
 
 } // namespace dovetail

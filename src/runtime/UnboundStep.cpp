@@ -197,6 +197,26 @@ Status UnboundStep::run() {
       std::memmove(to.data, from.data, *bytes);
     return Status::success();
   }
+  case StepKind::Append: {
+    if (Status status = writeOperand(step.outputs[0], "", to); !status)
+      return status;
+    auto whole = checkedBytes(to.type, extents(step.outputs[0]), Layout());
+    uint64_t at = 0;
+    for (uint32_t part : step.inputs) {
+      if (Status status = readOperand(part, "", from); !status)
+        return status;
+      auto bytes = checkedBytes(from.type, extents(part), Layout());
+      if (!bytes || !whole || at + *bytes > *whole)
+        return badInput("step '{}': its parts are longer than what they give", step.label);
+      uint8_t *target = static_cast<uint8_t *>(to.data) + at;
+      if (*bytes > 0 && target != from.data)
+        std::memmove(target, from.data, *bytes);
+      at += *bytes;
+    }
+    return at == whole.value_or(0)
+               ? Status::success()
+               : badInput("step '{}': its parts are shorter than what they give", step.label);
+  }
   case StepKind::ShapeData: {
     if (Status status = writeOperand(step.outputs[0], "", to); !status)
       return status;

@@ -161,18 +161,27 @@ Extent Extent::mapAtoms(const std::function<std::optional<Extent>(std::string_vi
 }
 
 std::optional<int64_t> Extent::evaluate(const SymbolValues &values) const {
-  if (isStatic())
-    return value();
-  bool complete = true;
-  Extent result = mapAtoms(
-      [&](std::string_view name) -> std::optional<Extent> {
-        auto found = values.find(name);
-        if (found == values.end())
-          return std::nullopt;
-        return Extent(found->second);
-      },
-      complete);
-  return complete ? result.staticValue() : std::nullopt;
+  // The runtime does this for every extent of a new signature: numbers only, no polynomials.
+  int64_t sum = 0;
+  for (const auto &[monomial, coefficient] : terms) {
+    int64_t product = coefficient;
+    for (const std::string &factor : monomial) {
+      std::optional<int64_t> number;
+      if (!isFunction(factor)) {
+        if (auto found = values.find(factor); found != values.end())
+          number = found->second;
+      } else if (auto call = ExtentParser::splitCall(factor)) {
+        auto a = call->first.evaluate(values), b = call->second.evaluate(values);
+        auto applied = a && b ? ExtentParser::apply(call->name, *a, *b) : std::nullopt;
+        number = applied ? applied->staticValue() : std::nullopt;
+      }
+      if (!number || __builtin_mul_overflow(product, *number, &product))
+        return std::nullopt;
+    }
+    if (__builtin_add_overflow(sum, product, &sum))
+      return std::nullopt;
+  }
+  return sum;
 }
 
 Extent Extent::substitute(const SymbolValues &values) const {

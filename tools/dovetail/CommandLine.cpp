@@ -127,6 +127,11 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
   app.add_flag("--no-cache", noCache, "neither read nor write the plan cache");
   app.add_option("--dim", dims, "NAME=N: value of a symbolic dimension (may be repeated)")
       ->allow_extra_args(false);
+  app.add_option("--state", states,
+                 "IN=OUT: this output becomes that input in the next run (may be repeated); auto: "
+                 "past_* and present_*. A cache that is appended to grows in place")
+      ->allow_extra_args(false)
+      ->each(note("--state"));
   app.add_flag("--deterministic", deterministic, "only kernels that give the same bits everywhere");
 }
 

@@ -23,9 +23,9 @@ struct CommonOptions {
   unsigned threads = 0; ///< 0: all cores this process may use
   std::vector<std::string> only, plugins;
   std::string prefer = "cost", select = "measure", cache;
-  std::set<std::string> planningGiven; ///< those of --select, --budget and --cache that were given
+  std::set<std::string> planningGiven; ///< those of --select, --budget, --cache and --state given
   bool noCache = false;
-  std::vector<std::string> force, dims;
+  std::vector<std::string> force, dims, states;
   double budget = 120;
   bool deterministic = false, json = false, verbose = false;
 

@@ -31,6 +31,8 @@ std::string chosenLabel(const PlanStep &step) {
     return "control flow";
   case StepKind::Refuse:
     return "refused";
+  case StepKind::Append:
+    return "appended by the runtime";
   }
   return "";
 }

@@ -10,6 +10,7 @@
 
 #include "Explain.h"
 #include "OpenedModel.h"
+#include "Tokens.h"
 #include "artifact/Artifact.h"
 
 namespace dovetail::cli {
@@ -24,6 +25,7 @@ struct ModelOptionsCli {
   std::string model, output;
   unsigned repeat = 1, runs = 0;
   double seconds = 2;
+  TokenOptions tokens;
   bool all = false, withoutMeasured = false, profile = false;
 };
 
@@ -126,6 +128,8 @@ int runBench(const ModelOptionsCli &options) {
     return fail(opened.error());
   if (opened->stopped)
     return 0;
+  if (options.tokens.tokens > 0)
+    return benchTokens(options.model, *opened, options.common, *given, options.tokens);
   std::vector<std::shared_ptr<void>> memory;
   auto session = bindSession(*opened, options.common, *given, memory);
   if (!session)
@@ -212,6 +216,7 @@ int runCompile(const ModelOptionsCli &options) {
   auto plugins = std::make_shared<const PluginSet>(loadPlugins(*session, {}));
   CompileOptions compile = compileOptions(*session, options.stages);
   giveInputs(compile, *given);
+  compile.states = options.common.states;
   auto start = Clock::now();
   Expected<Compilation> compilation = Error{};
   {
@@ -306,7 +311,23 @@ void addModelCommands(CLI::App &app, int &exitCode) {
       ->check(wholeNumber(1, 1000000));
   bench->add_option("--seconds", benchOptions->seconds, "time to spend on runs")->check(seconds());
   bench->add_flag("--profile", benchOptions->profile, "time every step, too");
-  bench->callback([benchOptions, &exitCode] { exitCode = runBench(*benchOptions); });
+  bench
+      ->add_option("--tokens", benchOptions->tokens.tokens,
+                   "run a decoder for so many tokens, its states (see --state) carried from one "
+                   "to the next, and report tokens per second")
+      ->check(wholeNumber(1, 1000000))
+      ->excludes("--runs", "--seconds", "--profile");
+  bench
+      ->add_option("--past", benchOptions->tokens.past,
+                   "with --tokens: length of the cache before the first (default: empty)")
+      ->check(wholeNumber(0, 1000000000))
+      ->needs("--tokens");
+  bench->callback([benchOptions, &exitCode] {
+    if (benchOptions->tokens.tokens > 0 && benchOptions->common.states.empty() &&
+        !isArtifactFile(benchOptions->model))
+      benchOptions->common.states = {"auto"};
+    exitCode = runBench(*benchOptions);
+  });
 
   auto explainOptions = std::make_shared<ModelOptionsCli>();
   CLI::App *explain =

@@ -29,26 +29,27 @@ std::string shapeText(const std::vector<int64_t> &extents) {
 
 Status checkInput(const Plan &plan, uint32_t index, const Array &array, const SymbolValues &dims) {
   const PlanValue &value = plan.blocks.front().values[plan.blocks.front().inputs[index]];
+  const std::vector<Extent> shape = borderExtents(plan, true, index);
   bool sameType = array.type == value.type || (value.type == DVT_BF16 && array.type == DVT_U16);
   if (!sameType)
     return badInput("input '{}' is given as {}, the model takes {}; convert it with numpy's astype",
                     plan.inputNames[index], typeName(array.type), typeName(value.type));
-  bool sameRank = array.extents.size() == value.extents.size();
+  bool sameRank = array.extents.size() == shape.size();
   bool fits = sameRank;
   std::string expected;
-  for (size_t i = 0; i < value.extents.size(); ++i) {
-    expected += (i ? "," : "") + value.extents[i].text();
-    if (sameRank && value.extents[i].isStatic())
-      fits &= value.extents[i].value() == array.extents[i];
+  for (size_t i = 0; i < shape.size(); ++i) {
+    expected += (i ? "," : "") + shape[i].text();
+    if (sameRank && shape[i].isStatic())
+      fits &= shape[i].value() == array.extents[i];
   }
   if (!fits)
     return badInput("input '{}' is given with shape {}, the model takes [{}]",
                     plan.inputNames[index], shapeText(array.extents), expected);
-  for (size_t i = 0; i < value.extents.size(); ++i)
-    if (auto wanted = value.extents[i].evaluate(dims); wanted && *wanted != array.extents[i])
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (auto wanted = shape[i].evaluate(dims); wanted && *wanted != array.extents[i])
       return badInput(
           "input '{}' is given with {} for the dimension '{}', for which --dim gives {}",
-          plan.inputNames[index], array.extents[i], value.extents[i].text(), *wanted);
+          plan.inputNames[index], array.extents[i], shape[i].text(), *wanted);
   return Status::success();
 }
 
@@ -185,6 +186,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
     progress.show(done, total, what);
   };
   giveInputs(options, given);
+  options.states = common.states;
   auto compilation = compileModel(path, options, opened.plugins);
   if (!compilation)
     return compilation.takeError();

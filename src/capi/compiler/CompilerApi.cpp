@@ -84,6 +84,7 @@ Status compile(const char *modelPath, const char *artifactPath, const dvt_compil
   if (given.measure_seconds > 0)
     planner.budgetSeconds = given.measure_seconds;
   planner.deterministic = given.deterministic != 0;
+  options.states = splitList(given.states, ',');
   planner.log = options.log;
   planner.worker.executable = options.environment.worker;
   planner.worker.plugins = options.environment.pluginFolders;
