@@ -397,6 +397,10 @@ Status FrameBuilder::addStep(uint32_t index) {
     auto kernel = model.kernelFor(number, index, symbols);
     if (!kernel)
       return kernel.takeError();
+    const Candidate &bound = (*kernel)->candidate();
+    if (model.problem(step.problem).hasSymbols() &&
+        (!bound.runtimeExtents || bound.label() != step.choice.candidate.label()))
+      frame->packedBytes += (*kernel)->packedBytes();
     return addKernel(index, std::move(*kernel));
   }
   }

@@ -43,6 +43,7 @@ public:
   std::vector<Action> actions;
   uint64_t arenaBytes = 0;
   bool hasUnbound = false;
+  uint64_t packedBytes = 0; ///< of constants that kernels bound for this frame's extents packed
 
   /// Whether the extents of a value follow from the inputs' alone, and its memory from the plan.
   bool isBound(uint32_t value) const { return bound[value]; }

@@ -19,6 +19,7 @@ namespace {
 
 /// Kernels bound late that a model remembers; sessions keep those they use beyond that.
 constexpr size_t kMostLateKernels = 256;
+constexpr uint64_t kLeastLateBytes = uint64_t(64) << 20;
 
 using Clock = std::chrono::steady_clock;
 
@@ -259,13 +260,26 @@ Expected<std::shared_ptr<PreparedKernel>> Model::kernelFor(uint32_t block, uint3
     return kernel.takeError();
   options.log(LogLevel::Debug, "step '{}': bound to {}{}{}", step.label,
               (*kernel)->candidate().label(), note.empty() ? "" : ": ", note);
-  while (lateKernels.size() >= kMostLateKernels)
-    lateKernels.erase(
+  uint64_t bytes = *kernel == stepKernels[index] ? 0 : (*kernel)->packedBytes();
+  while (!lateKernels.empty() &&
+         (lateKernels.size() >= kMostLateKernels || lateBytes + bytes > mostLateBytes())) {
+    auto oldest =
         std::min_element(lateKernels.begin(), lateKernels.end(), [](const auto &a, const auto &b) {
           return a.second.lastUse < b.second.lastUse;
-        }));
-  lateKernels[key] = {*kernel, ++uses};
+        });
+    lateBytes -= oldest->second.bytes;
+    lateKernels.erase(oldest);
+  }
+  lateKernels[key] = {*kernel, ++uses, bytes};
+  lateBytes += bytes;
   return std::move(*kernel);
+}
+
+uint64_t Model::mostLateBytes() const {
+  uint64_t bytes = 0;
+  for (const PlanConstant &constant : plan().constants)
+    bytes += constant.bytes;
+  return std::max(bytes, kLeastLateBytes);
 }
 
 Expected<const void *> Model::constantData(uint32_t index, const std::vector<int64_t> &extents,

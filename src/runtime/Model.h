@@ -83,6 +83,10 @@ public:
   Expected<std::shared_ptr<PreparedKernel>> kernelFor(uint32_t block, uint32_t step,
                                                       const SymbolValues &symbols);
 
+  /// Of packed constants that kernels bound at run time may hold, for the model and for each of its
+  /// sessions: as much as the constants themselves.
+  uint64_t mostLateBytes() const;
+
   /// Bytes of a constant, shown with `extents`, in `layout`; valid while the model lives. Any
   /// thread may call it.
   Expected<const void *> constantData(uint32_t constant, const std::vector<int64_t> &extents,
@@ -124,9 +128,10 @@ private:
   struct LateKernel {
     std::shared_ptr<PreparedKernel> kernel;
     uint64_t lastUse = 0;
+    uint64_t bytes = 0; ///< of constants, packed for it alone
   };
   std::map<std::string, LateKernel> lateKernels;
-  uint64_t uses = 0;
+  uint64_t uses = 0, lateBytes = 0;
 };
 
 } // namespace dovetail

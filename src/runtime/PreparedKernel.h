@@ -38,6 +38,12 @@ public:
 
   const Candidate &candidate() const { return chosen; }
   uint64_t workspaceBytes() const { return workspace; }
+  /// Of constants that it packed, as far as is known.
+  uint64_t packedBytes() const {
+    return chosen.packing == DVT_PACKING_NONE || chosen.packedBytes == UINT64_MAX
+               ? 0
+               : chosen.packedBytes;
+  }
   dvt_kernel *handle() const { return kernel; }
   decltype(dvt_provider_api::run) runFunction() const { return api->run; }
 

@@ -256,7 +256,14 @@ Status Session::chooseFrame() {
         return frame.takeError();
       entry.frame = std::move(*frame);
       current = nullptr;
-      if (frames.size() == kMostFrames)
+      auto packed = [&] {
+        uint64_t bytes = entry.frame->packedBytes;
+        for (const Remembered &other : frames)
+          bytes += other.frame->packedBytes;
+        return bytes;
+      };
+      while (frames.size() == kMostFrames ||
+             (!frames.empty() && !isFixed() && packed() > owner->mostLateBytes()))
         frames.erase(std::min_element(
             frames.begin(), frames.end(),
             [](const Remembered &a, const Remembered &b) { return a.lastUse < b.lastUse; }));
