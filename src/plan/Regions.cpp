@@ -114,7 +114,8 @@ private:
     std::set<uint32_t> ops;
     std::set<uint32_t> recomputed; ///< of ops: what others need of them they get elsewhere
     unsigned pointwise = 0;
-    bool takesSlices = false;
+    bool takesSlices = false;       ///< as producers
+    bool takesPointwise = true;     ///< as producers
     unsigned dequantized = 0;       ///< of recomputed
     std::set<uint32_t> quantizedTo; ///< results of quantisations: what reads them is elsewhere
   };
@@ -230,7 +231,7 @@ private:
       bool onlyHere = !isOutput[value];
       for (uint32_t user : table.values[value].users)
         onlyHere &= set.ops.count(user) != 0;
-      bool cheap = producerInfo.role == OpRole::Pointwise;
+      bool cheap = producerInfo.role == OpRole::Pointwise && set.takesPointwise;
       bool moves =
           producerInfo.role == OpRole::Movement &&
           (*producerInfo.name == "transpose" || (set.takesSlices && *producerInfo.name == "slice"));
@@ -305,6 +306,8 @@ private:
       return;
     emit(set);
     set.takesSlices = joinsSlices(anchor);
+    // Queries, keys and values come to attention turned, and that is all that it does to them.
+    set.takesPointwise = *info(anchor).name != "attention";
     OpRole role = info(anchor).role;
     if (role == OpRole::Other || role == OpRole::View || role == OpRole::Control ||
         role == OpRole::Dequantize)
@@ -343,6 +346,8 @@ private:
             absorbDequantizations(grown);
             emit(grown);
           }
+          if (set.takesSlices && closeWithTranspose(grown))
+            emit(grown);
         }
         if (stages.size() == 1)
           break;
