@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from session import Session
+from state_session import Session
 
 
 def shape_of(kind, rng):

@@ -6,8 +6,8 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-import makers
-from session import Refused, Session
+import state_models
+from state_session import Refused, Session
 
 MODES = {"mixed": [], "native": ["--only=native,reference"], "libraries": ["--only=onednn,blas,reference"],
          "reference": ["--only=reference"]}
@@ -49,7 +49,7 @@ def start(session, pasts):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("batch, past", [(1, 0), (2, 3)])
 def test_token_by_token(built, opset, mode, batch, past):
-    path, artifact = built.compile(makers.decoder(opset=opset), "--state=auto", *MODES[mode])
+    path, artifact = built.compile(state_models.decoder(opset=opset), "--state=auto", *MODES[mode])
     truth, session, rng = truth_session(path), Session(built.library, artifact), np.random.default_rng(3)
     assert session.inputs["past_k_1"][1] == ["batch", "2", "past", "8"]
     pasts = caches(truth, batch, past, rng)
@@ -73,7 +73,7 @@ def test_token_by_token(built, opset, mode, batch, past):
 
 def test_without_feeding_back(built):
     """The same artifact, its caches given at each run: results are dense and in the model's order."""
-    path, artifact = built.compile(makers.decoder(), "--state=auto")
+    path, artifact = built.compile(state_models.decoder(), "--state=auto")
     truth, session, rng = truth_session(path), Session(built.library, artifact), np.random.default_rng(4)
     for batch, tokens, past in [(1, 1, 7), (2, 4, 3), (1, 2, 0), (3, 1, 1), (1, 1, 7)]:
         given = {**feed(rng, batch, tokens, past), **caches(truth, batch, past, rng)}
@@ -86,7 +86,7 @@ def test_without_feeding_back(built):
 
 
 def test_bad_shapes_are_one_error_and_change_nothing(built):
-    path, artifact = built.compile(makers.decoder(), "--state=auto")
+    path, artifact = built.compile(state_models.decoder(), "--state=auto")
     truth, session, rng = truth_session(path), Session(built.library, artifact), np.random.default_rng(5)
     pasts = caches(truth, 1, 2, rng)
     start(session, pasts)
@@ -113,7 +113,7 @@ def bench(built, *arguments):
 
 
 def test_bench_tokens(built):
-    path, artifact = built.compile(makers.decoder(), "--state=auto")
+    path, artifact = built.compile(state_models.decoder(), "--state=auto")
     for model, past, length in [(path, [], 0), (artifact, ["--past=9"], 9)]:
         report, says = bench(built, model, "--tokens=7", *past)
         assert says.count("dovetail:") <= 1, says  # an artifact's plan is made
@@ -121,7 +121,7 @@ def test_bench_tokens(built):
         assert report["in_place"] and report["states"] == 4 and report["tokens"] == 7
         assert 0 < report["p50_ms"] <= report["p95_ms"] <= report["max_ms"]
         assert report["tokens_per_second"] > 0
-    _, plain = built.compile(makers.decoder(), name="plain")
+    _, plain = built.compile(state_models.decoder(), name="plain")
     report, says = bench(built, plain, "--tokens=3")
     assert not report["in_place"] and "copied" in says and report["past_before"] == 1
 
@@ -133,7 +133,7 @@ def refuses(built, *arguments, says):
 
 
 def test_bench_tokens_refuses(built):
-    path, artifact = built.compile(makers.encoder(), name="encoder")
+    path, artifact = built.compile(state_models.encoder(), name="encoder")
     refuses(built, "bench", path, "--tokens=3", "--no-cache", says="no state was found by name")
     refuses(built, "bench", artifact, "--tokens=3", says="no state was found by name")
     refuses(built, "bench", path, "--tokens=3", "--state=ids=nothing", says="there is no output 'nothing'")
@@ -142,7 +142,7 @@ def test_bench_tokens_refuses(built):
             says="differs from its output in type or rank")
     refuses(built, "bench", path, "--tokens=0", says="--tokens")
     refuses(built, "bench", path, "--past=3", says="--tokens")
-    path, artifact = built.compile(makers.decoder(), "--dim=past=4", name="fixed")
+    path, artifact = built.compile(state_models.decoder(), "--dim=past=4", name="fixed")
     refuses(built, "bench", artifact, "--tokens=3", says="export the model with a free length")
-    _, plain = built.compile(makers.decoder(), name="plain")
+    _, plain = built.compile(state_models.decoder(), name="plain")
     refuses(built, "bench", plain, "--tokens=3", "--past=0", says="compile it with --state auto")

@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-import makers
+import state_models
 import soak
 
 MIB = 1 << 20
@@ -20,7 +20,7 @@ MODES = {"mixed": [], "native": ["--only=native,reference"], "libraries": ["--on
 @pytest.mark.parametrize("kind", ["encoder", "recognizer"])
 def test_random_shapes(request, built, kind, mode):
     count = 5000 if request.config.getoption("--all-shapes", default=False) else 60
-    path, artifact = built.compile(getattr(makers, kind)(), *MODES[mode], name=kind)
+    path, artifact = built.compile(getattr(state_models, kind)(), *MODES[mode], name=kind)
     out = built.work / "out.npz"
     done = subprocess.run([sys.executable, pathlib.Path(soak.__file__), built.library, artifact, kind, str(count), out],
                           capture_output=True, text=True, check=False,
