@@ -56,9 +56,10 @@ void offerCblas(const Cblas &library, Library which, const Product &product,
                 std::vector<Method> &methods) {
   const std::string name = which == Library::OpenBlas ? "openblas:" : "blis:";
   const double wide = library.lanes == 16 ? 1 : library.lanes == 8 ? 0.7 : 0.25;
-  methods.push_back({which, Form::Gemm, name + "sgemm", 0.6 * wide});
   if (product.batch() == 1 && (product.rows() == 1 || product.columns() == 1))
     methods.push_back({which, Form::Gemv, name + "sgemv", 0.28 * wide});
+  else
+    methods.push_back({which, Form::Gemm, name + "sgemm", 0.6 * wide});
 }
 
 std::unique_ptr<Multiplication> multiplyByCblas(const Cblas &library, Form form,

@@ -16,7 +16,7 @@ using providers::fail;
 struct dvt_provider {
   explicit dvt_provider(const dvt_host *host)
       : libraries(std::make_shared<Libraries>(host ? host->library_path : nullptr)) {
-    version = "2#";
+    version = "3#";
     for (const auto &[name, library] : libraries->all()) {
       if (library->isLoaded())
         version +=

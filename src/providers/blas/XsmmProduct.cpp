@@ -190,6 +190,9 @@ void offerXsmm(const Xsmm &library, const ProblemReader &problem, const Product 
   const bool plain = product.alpha == 1 && !asMatrix(product.b)->transposed;
   const bool small = product.rows() <= kMostSmall && product.columns() <= kMostSmall &&
                      product.depth() <= kMostSmallDepth;
+  // A long matrix that meets one vector is read at half the pace of others.
+  if (!small && product.rows() == 1)
+    return;
   if (small && plain)
     methods.push_back({Library::Xsmm, Form::Gemm, "xsmm:gemm", 0.55});
   if (isConstantMatrix(problem, product.b)) {
