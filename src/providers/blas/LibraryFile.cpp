@@ -13,7 +13,12 @@
 namespace dovetail::blas {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature) // clang's way to tell
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define DOVETAIL_SANITIZED 1
+#endif
+#endif
+#if defined(DOVETAIL_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kOwnFirst = 0;
 #else
 constexpr int kOwnFirst = RTLD_DEEPBIND;
