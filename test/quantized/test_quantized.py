@@ -18,23 +18,27 @@ def but(base: Heavy, **changes) -> Heavy:
     return dataclasses.replace(base, **changes)
 
 
-def check(tmp_path, model: Model, fused=True, opset=13):
-    """Right with libraries and without; with `fused`, a library runs the heavy op together with what is around it."""
+def check(tmp_path, model: Model, fused=True, opset=13, mixed=False):
+    """Right with libraries and without; with `fused`, a library runs the heavy op together with what is around it. With
+    `mixed`, own kernels take part, too."""
     path = model.save(tmp_path / "model.onnx", opset)
     inputs = model.values()
     truth = onnxruntime(path, inputs)
     literal = run(path, inputs, "--only=reference")
-    found = run(path, inputs, "--only=onednn,reference")
     for name, value in truth.items():
         if value.dtype == np.float32:
-            size = max(np.abs(value).max(), 1e-30)
-            assert np.abs(literal[name] - value).max() <= 1e-5 * size
-            assert np.abs(found[name] - literal[name]).max() <= 1e-5 * size
+            assert np.abs(literal[name] - value).max() <= 1e-5 * max(np.abs(value).max(), 1e-30)
         else:
             assert len(np.unique(value)) > 16, "the case is too easy"
             assert quanta(literal[name], value) <= 1
-            assert quanta(found[name], literal[name]) <= 1
-            assert np.mean(found[name] != literal[name]) < 0.02
+    for arguments in [["--only=onednn,reference"]] + [[], ["--only=native,reference"]] * mixed:
+        found = run(path, inputs, *arguments)
+        for name, value in literal.items():
+            if value.dtype == np.float32:
+                assert np.abs(found[name] - value).max() <= 1e-5 * max(np.abs(value).max(), 1e-30), arguments
+            else:
+                assert quanta(found[name], value) <= 1, arguments
+                assert np.mean(found[name] != value) < 0.02, arguments
     if fused:
         kernels = [step["kernel"] for step in steps(path, "--only=onednn,reference")]
         assert any("onednn" in kernel for kernel in kernels), kernels
@@ -66,7 +70,7 @@ def test_scales_far_from_one(tmp_path, base, wscale):
 @pytest.mark.parametrize("between", [("Relu",), ("Clip",), ("Add",), ("Add", "Relu"), ("Sigmoid",)],
                          ids=lambda b: "+".join(b))
 def test_ops_between(tmp_path, base, between):
-    check(tmp_path, Model(but(base, between=between)).qdq())
+    check(tmp_path, Model(but(base, between=between)).qdq(), mixed=True)
 
 
 @pytest.mark.parametrize("changes", [dict(kernel=1, pad=0), dict(stride=2), dict(group=4), dict(channels=16, group=16),
@@ -89,7 +93,7 @@ def test_qlinear(tmp_path, base, x, w, y, per_channel):
 @pytest.mark.parametrize("w,wzero", [("s8", 0), ("u8", 128), ("u8", 100)])
 @pytest.mark.parametrize("per_channel", [True, False])
 def test_dynamic_matmul(tmp_path, w, wzero, per_channel):
-    check(tmp_path, Model(but(MATMUL, w=w, wzero=wzero, per_channel=per_channel)).integer())
+    check(tmp_path, Model(but(MATMUL, w=w, wzero=wzero, per_channel=per_channel)).integer(), mixed=True)
 
 
 @pytest.mark.parametrize("w,wzero", [("u8", 128), ("u8", 90)])
@@ -147,7 +151,7 @@ def test_sums_of_quantised_tensors(tmp_path, op, other, result, relu):
         model.constants["yz"] = np.array(-20 if result == "s8" else 99, kinds[result])
         model.node("QuantizeLinear", f"{last} ys yz", "y")
     model.outputs = {"y": kinds[result]}
-    check(tmp_path, model, fused=kinds[other] != np.float32)
+    check(tmp_path, model, fused=kinds[other] != np.float32, mixed=True)
 
 
 @pytest.mark.parametrize("kind,zero", [("u8", 0), ("u8", 130), ("s8", -128), ("s8", 5)])
@@ -182,7 +186,7 @@ def test_movement_stays_in_integers(tmp_path, opset):
         model.node(op, f"f{i}" + extra, f"m{i}", **attributes)
         model.node("QuantizeLinear", f"m{i} ys yz", f"q{i}")
     model.outputs = {"q3": np.uint8}
-    path = check(tmp_path, model, opset=opset)
+    path = check(tmp_path, model, opset=opset, mixed=True)
     ops = [step["ops"] for step in steps(path, "--only=onednn,reference")]
     assert not any("quantize" in text and "conv" not in text for text in ops), ops
 
