@@ -12,7 +12,7 @@ static const EmissionFamily kFamilies[] = {
     {"affine", emitAffineKernel},       {"pool", emitPoolKernel},
     {"move", emitMoveKernel},           {"matmul", emitMatMulKernel},
     {"conv", emitConvolutionKernel},    {"depthwise", emitDepthwiseKernel},
-    {"attention", emitAttentionKernel},
+    {"attention", emitAttentionKernel}, {"blockmatmul", emitBlockMatMulKernel},
 };
 
 const EmissionFamily *findEmissionFamily(std::string_view name) {

@@ -36,6 +36,8 @@ Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
 Status emitMatMulKernel(const ProblemReader &problem, const Machine &machine,
                         const Schedule &schedule, KernelModule &module);
+Status emitBlockMatMulKernel(const ProblemReader &problem, const Machine &machine,
+                             const Schedule &schedule, KernelModule &module);
 Status emitConvolutionKernel(const ProblemReader &problem, const Machine &machine,
                              const Schedule &schedule, KernelModule &module);
 Status emitDepthwiseKernel(const ProblemReader &problem, const Machine &machine,

@@ -369,14 +369,17 @@ Status GraphImport::importNode(const onnx::NodeProto &node, Scope &scope) {
   std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
   auto function = functions.find(functionKey(domain, node.op_type(), node.overload()));
   bool isCall = function != functions.end();
-  if (!isCall && !domain.empty())
+  const ContribOp *contrib =
+      isCall || domain.empty() ? nullptr : findContribOp(domain, node.op_type());
+  if (!isCall && !domain.empty() && !contrib)
     return emitter.fail(node.op_type(),
-                        "the op {}.{} is not known; supported are the ops of ONNX itself and "
-                        "functions that the model "
-                        "defines. Export the model without ops of other domains",
-                        node.domain(), node.op_type());
-  Expected<Values> results =
-      isCall ? importCall(node, *function->second, scope) : importStandard(node, scope);
+                        "the op {}.{} is not known; supported are the ops of ONNX itself, "
+                        "functions that the model defines, and {}. Export the model without other "
+                        "ops of other domains",
+                        node.domain(), node.op_type(), contribOpNames());
+  Expected<Values> results = isCall    ? importCall(node, *function->second, scope)
+                             : contrib ? importContrib(node, *contrib, scope)
+                                       : importStandard(node, scope);
   if (!results)
     return results.takeError();
   for (int i = 0; i < node.output_size(); ++i) {

@@ -12,6 +12,7 @@
 
 #include <google/protobuf/repeated_ptr_field.h>
 
+#include "import/ContribOps.h"
 #include "import/Importer.h"
 #include "import/ModelFile.h"
 #include "import/NodeImport.h"
@@ -70,6 +71,8 @@ private:
                                Scope &scope);
   Status importNode(const onnx::NodeProto &node, Scope &scope);
   Expected<Values> importStandard(const onnx::NodeProto &node, Scope &scope);
+  /// Nodes of other domains that are imported as what they mean.
+  Expected<Values> importContrib(const onnx::NodeProto &node, const ContribOp &op, Scope &scope);
   Expected<Values> importConstant(const onnx::NodeProto &node, const OpAttributes &attributes);
   // Control flow: ControlFlow.cpp.
   /// Imports the nodes of a body at the builder's place and gives the values of its outputs.

@@ -196,9 +196,25 @@ Expected<Value> OpEmitter::emit(std::string_view op, ArrayRef<Value> operands,
 Value OpEmitter::constant(const TensorData &data, StringRef name) {
   ElementsAttr value = elementsOf(builder.getContext(), data, name);
   Value result = graph::ConstantOp::create(builder, location, value.getType(), value);
-  owners.push_back(data.owner);
+  owners[result] = data.owner;
   declare(result, factsOf(data));
   return result;
+}
+
+std::optional<TensorData> OpEmitter::constantData(Value value) const {
+  auto owner = owners.find(value);
+  if (owner == owners.end())
+    return std::nullopt;
+  const graph::ValueFacts &fact = facts(value);
+  TensorData data;
+  data.type = fact.type;
+  for (const Extent &extent : fact.shape) {
+    data.extents.push_back(extent.value());
+    data.elements *= extent.value();
+  }
+  data.bytes = std::string_view(fact.bytes.data(), fact.bytes.size());
+  data.owner = owner->second;
+  return data;
 }
 
 Value OpEmitter::ints(ArrayRef<int64_t> values) {

@@ -58,6 +58,8 @@ public:
                              AttributeMap attributes = {});
 
   mlir::Value constant(const TensorData &data, llvm::StringRef name);
+  /// The elements of a constant made by constant(); nothing where the value is none.
+  std::optional<TensorData> constantData(mlir::Value value) const;
   mlir::Value ints(llvm::ArrayRef<int64_t> values);  ///< i64[n]
   mlir::Value intScalar(int64_t value);              ///< i64[]
   mlir::Value floats(llvm::ArrayRef<double> values); ///< f32[n]
@@ -87,7 +89,8 @@ private:
                     llvm::ArrayRef<mlir::Value> operands) const;
 
   llvm::DenseMap<mlir::Value, graph::ValueFacts> known;
-  std::vector<std::shared_ptr<const void>> owners; ///< of bytes that `known` points to
+  /// Of bytes that `known` points to, by constant.
+  llvm::DenseMap<mlir::Value, std::shared_ptr<const void>> owners;
   Symbols &symbols;
 };
 

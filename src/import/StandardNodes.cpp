@@ -180,6 +180,27 @@ Expected<Values> GraphImport::importStandard(const onnx::NodeProto &node, Scope 
   return emitter.emit(import.op, import.operands, std::move(import.attributes), results);
 }
 
+Expected<Values> GraphImport::importContrib(const onnx::NodeProto &node, const ContribOp &op,
+                                            Scope &scope) {
+  NodeImport import(emitter, node.op_type(), 1);
+  Expected<OpAttributes> attributes = readAttributes(node, scope);
+  if (!attributes)
+    return attributes.takeError();
+  import.attributes = std::move(*attributes);
+  Expected<Values> operands = operandsOf(node, scope);
+  if (!operands)
+    return operands.takeError();
+  import.operands = std::move(*operands);
+  for (const std::string &output : node.output())
+    import.wanted.push_back(!output.empty());
+  if (Status status = checkContribNode(op, import); !status)
+    return status.takeError();
+  if (Status status = op.rule(import); !status)
+    return status.takeError();
+  assert(import.replacement && "rules of other domains emit all themselves");
+  return *import.replacement;
+}
+
 Expected<Values> GraphImport::importConstant(const onnx::NodeProto &node,
                                              const OpAttributes &attributes) {
   if (attributes.plain.size() + attributes.tensors.size() != 1)

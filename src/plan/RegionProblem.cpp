@@ -26,6 +26,16 @@ bool isUniform(const TableValue &value, uint64_t elementBytes) {
          std::memcmp(bytes, bytes + elementBytes, value.dataBytes - elementBytes) == 0;
 }
 
+/// The same for two elements to a byte; where their number is odd, half of the last byte is
+/// nothing.
+bool isUniformOfNibbles(const TableValue &value, int64_t count) {
+  const auto *bytes = static_cast<const uint8_t *>(value.data);
+  for (int64_t i = 1; i < count; ++i)
+    if ((bytes[i / 2] >> (i % 2 * 4) & 15) != (bytes[0] & 15))
+      return false;
+  return true;
+}
+
 /// Whether a single number on a grid is left out of a problem, so that layers that differ by their
 /// scales and zero points only share kernels and measurements: scales of ordinary size, and zero
 /// points other than 0, which kernels treat alike.
@@ -63,6 +73,9 @@ ProblemValue describe(const TableValue &from, bool decidesExtents, bool onGrid) 
   } else if (bits >= 8 && isUniform(from, elementBytes)) {
     to.isLiteral = to.uniform = true;
     to.literal.assign(bytes, bytes + elementBytes);
+  } else if (bits == 4 && isUniformOfNibbles(from, count.value())) {
+    to.isLiteral = to.uniform = true;
+    to.literal = {uint8_t(bytes[0] & 15)};
   }
   return to;
 }

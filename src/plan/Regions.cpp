@@ -10,6 +10,7 @@
 #include "plan/Regions.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -159,13 +160,43 @@ private:
     return count;
   }
 
-  /// Takes in the dequantisations of the set's inputs.
+  bool isUsedOnlyIn(const Set &set, uint32_t value) const {
+    const std::vector<uint32_t> &users = table.values[value].users;
+    return !isOutput[value] && std::all_of(users.begin(), users.end(),
+                                           [&](uint32_t user) { return set.ops.count(user) != 0; });
+  }
+
+  /// The dequantisation of constants that a transpose turns; nothing where the unit is another.
+  std::optional<Unit> turnedWeights(Unit unit) const {
+    UnitInfo unitInfo = info(unit);
+    if (*unitInfo.name != "transpose" || table.values[(*unitInfo.inputs)[0]].producer < 0)
+      return std::nullopt;
+    Unit weights = unitOf(uint32_t(table.values[(*unitInfo.inputs)[0]].producer));
+    UnitInfo weightsInfo = info(weights);
+    bool fromConstants =
+        std::all_of(weightsInfo.inputs->begin(), weightsInfo.inputs->end(), [&](uint32_t v) {
+          return v == kNoValue || table.values[v].absent || table.values[v].constant;
+        });
+    return weightsInfo.role == OpRole::Dequantize && fromConstants ? std::optional(weights)
+                                                                   : std::nullopt;
+  }
+
+  /// Takes in the dequantisations of the set's inputs, those of weights also where a transpose lies
+  /// between.
   bool absorbDequantizations(Set &set) const {
     bool grew = false;
     for (uint32_t value : close(set).inputs) {
       if (table.values[value].producer < 0 || table.values[value].isShapeData)
         continue;
       Unit producer = unitOf(static_cast<uint32_t>(table.values[value].producer));
+      if (std::optional<Unit> weights = turnedWeights(producer)) {
+        Set grown = set;
+        if (add(grown, producer, !isUsedOnlyIn(set, value)) && add(grown, *weights, true)) {
+          set = std::move(grown);
+          grew = true;
+        }
+        continue;
+      }
       grew |= info(producer).role == OpRole::Dequantize && add(set, producer, true);
     }
     return grew;
@@ -228,9 +259,7 @@ private:
       UnitInfo producerInfo = info(producer);
       if (producerInfo.outputs->size() != 1)
         continue;
-      bool onlyHere = !isOutput[value];
-      for (uint32_t user : table.values[value].users)
-        onlyHere &= set.ops.count(user) != 0;
+      bool onlyHere = isUsedOnlyIn(set, value);
       bool cheap = producerInfo.role == OpRole::Pointwise && set.takesPointwise;
       bool moves =
           producerInfo.role == OpRole::Movement &&

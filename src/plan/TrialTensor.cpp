@@ -155,7 +155,7 @@ std::vector<uint8_t> noise(dvt_type type, int64_t elements, uint64_t seed) {
     }
     case DVT_U4:
     case DVT_I4:
-      bytes[i / 2] |= static_cast<uint8_t>((splitMix(state) & 1) << (i % 2 * 4));
+      bytes[i / 2] |= static_cast<uint8_t>((splitMix(state) & 15) << (i % 2 * 4));
       break;
     default:
       bytes[i * (typeBits(type) / 8)] = splitMix(state) & 1;

@@ -39,7 +39,8 @@ void gather(dvt_type type, const std::vector<int64_t> &extents, const std::vecto
             const void *strided, void *dense);
 
 /// Noise for a value, row-major, the same for the same seed: floats in [-1, 1), integers 0 or 1
-/// (valid as indices of any extent above one), booleans.
+/// (valid as indices of any extent above one; those of 4 bits, which are no indices, of any value),
+/// booleans.
 std::vector<uint8_t> noise(dvt_type type, int64_t elements, uint64_t seed);
 
 /// Largest absolute difference over the largest finite magnitude of `truth`; infinity where one is

@@ -112,7 +112,12 @@ Memory randomInput(dvt_type type, int64_t elements, const CheckOptions &options,
       break;
     case DVT_U8:
     case DVT_I8:
-      put(uint8_t(whole(random)));
+      put(uint8_t(options.allBytes ? random() : whole(random)));
+      break;
+    case DVT_U4:
+    case DVT_I4:
+      memory.data()[i / 2] =
+          uint8_t((i % 2 ? memory.data()[i / 2] & 15 : 0) | (random() & 15) << (i % 2 * 4));
       break;
     default:
       ADD_FAILURE() << "no random inputs of this type";

@@ -16,6 +16,7 @@ namespace dovetail::test {
 struct CheckOptions {
   std::vector<SymbolValues> bindings = {{}}; ///< run once for each
   double low = -3, high = 3; ///< of random inputs of floats; integers are the whole numbers between
+  bool allBytes = false;     ///< 8-bit inputs take all values; those of 4 bits always do
   bool specials = false;     ///< mix infinities, NaN, zeros and tiny numbers into inputs of floats
   double relative = 2e-6, absolute = 2e-6;
   double quanta = 1; ///< how far 16-bit floats may lie from the truth, in units of the last place

@@ -56,6 +56,27 @@ TEST(Regions, areConvex) {
     }
 }
 
+TEST(Regions, dequantisedWeightsJoinTheirProducts) {
+  // Two products share weights, one of them through a transpose; what follows joins, too.
+  TableSketch sketch;
+  uint32_t x = sketch.value({2, 8}), w = sketch.value({8, 8}, true), s = sketch.value({1, 8}, true);
+  sketch.table.inputs = {x};
+  uint32_t weights = sketch.op("dequantize_linear", OpRole::Dequantize, {w, s}, {8, 8});
+  uint32_t y = sketch.op("mat_mul", OpRole::Contraction, {x, weights}, {2, 8});
+  uint32_t turned = sketch.op("transpose", OpRole::Movement, {weights}, {8, 8});
+  uint32_t z = sketch.op("mat_mul", OpRole::Contraction, {y, turned}, {2, 8});
+  uint32_t out = sketch.op("relu", OpRole::Pointwise, {z}, {2, 8});
+  sketch.table.outputs = {out};
+  auto regions = regionOps(sketch);
+  for (std::vector<uint32_t> ops :
+       std::vector<std::vector<uint32_t>>{{0}, {1}, {2}, {3}, {0, 1}, {0, 2, 3}, {0, 2, 3, 4}})
+    EXPECT_TRUE(contains(regions, ops)) << ops.size() << " ops from " << ops[0];
+  for (const Region &region : formRegions(sketch.table))
+    if (region.ops == std::vector<uint32_t>{0, 1}) {
+      EXPECT_EQ(region.outputs, std::vector<uint32_t>{y}); // the weights are computed again
+    }
+}
+
 TEST(Regions, opsOfManyInputsStandAloneAndGrow) {
   TableSketch sketch;
   std::vector<uint32_t> parts;

@@ -2,6 +2,7 @@
 //
 // Emits matrix products as scheduled: where the right side is packed at every run, a phase that
 // does so, then a phase whose tasks each compute a block of rows of one panel of columns.
+#include "codegen/contraction/ProductRows.h"
 #include "codegen/contraction/TileEmission.h"
 
 #include "codegen/Families.h"
@@ -214,17 +215,18 @@ private:
       for (unsigned i = 0; i < sums.size(); ++i)
         e.storeVector(DVT_F32, sums[i], e.workerScratch(), e.index(int64_t(i) * lanes));
     };
-    TileFinish finish(e, m.fusion, finishLayouts());
+    TileFinish finish(e, m.fusion, finishLayouts(e, m));
     e.loop(from, to, plan.tile.rows, [&](Value first) {
       Value count = e.minimum(e.sub(to, first), plan.tile.rows);
-      emitForRows(count, plan.tile.rows, [&](unsigned rowCount) { tile(first, rowCount); });
+      emitForRows(e, m.rows, count, plan.tile.rows,
+                  [&](unsigned rowCount) { tile(first, rowCount); });
       e.loop(e.index(0), count, 1, [&](Value r) {
         Values sums;
         for (unsigned v = 0; v < vectors; ++v)
           sums.push_back(e.loadVector(DVT_F32, e.workerScratch(),
                                       e.add(e.mul(r, int64_t(vectors) * lanes), int64_t(v) * lanes),
                                       lanes));
-        finish.emit(outputIndex(index, e.add(first, r), column), sums, masks);
+        finish.emit(outputIndex(e, m, index, e.add(first, r), column), sums, masks);
       });
     });
   }
@@ -235,78 +237,6 @@ private:
     if ((plan.right != MatMulPlan::Right::Packed && !narrow) || !plan.panelsOutside)
       return false;
     return uint64_t(m.depth.value * m.columns.value) * (narrow ? 2 : 4) > e.machine.l2Bytes / 4;
-  }
-
-  /// Calls `body` for each number of rows that a tile can have, under the condition that it has it.
-  void emitForRows(Value count, unsigned most, llvm::function_ref<void(unsigned)> body) {
-    if (m.rows.isStatic()) {
-      unsigned last = unsigned(m.rows.constant % most);
-      if (!last)
-        return body(most);
-      if (m.rows.constant < most)
-        return body(last);
-      e.ifElse(
-          e.eq(count, e.index(most)),
-          [&] {
-            body(most);
-            return Values();
-          },
-          [&] {
-            body(last);
-            return Values();
-          });
-      return;
-    }
-    if (most == 1)
-      return body(1);
-    e.ifElse(
-        e.eq(count, e.index(most)),
-        [&] {
-          body(most);
-          return Values();
-        },
-        [&] {
-          emitForRows(count, most - 1, body);
-          return Values();
-        });
-  }
-
-  bool rowsCollapse() const {
-    unsigned first = m.rowDimensions.front(), last = m.rowDimensions.back();
-    auto collapses = [&](const Access &access) {
-      return access.collapses(first, last, m.fusion.extents);
-    };
-    return llvm::all_of(m.leaves, collapses) && (!m.addend || collapses(m.addend->access));
-  }
-
-  Values outputIndex(const Values &batch, Value row, Value column) {
-    Values index(m.fusion.extents.size(), e.index(0));
-    for (unsigned i = 0; i < batch.size(); ++i)
-      index[m.batchDimensions[i]] = batch[i];
-    if (!m.rowDimensions.empty()) {
-      if (rowsCollapse()) {
-        index[m.rowDimensions.back()] = row;
-      } else {
-        for (unsigned i = m.rowDimensions.size(); i-- > 0;) {
-          Value extent = e.extentOf(m.fusion.extents[m.rowDimensions[i]]);
-          index[m.rowDimensions[i]] = i ? e.rem(row, extent) : row;
-          row = e.div(row, extent);
-        }
-      }
-    }
-    if (m.columnDimension >= 0)
-      index[unsigned(m.columnDimension)] = column;
-    return index;
-  }
-
-  TileFinish::Layouts finishLayouts() const {
-    TileFinish::Layouts layouts;
-    layouts.leaves = m.leaves;
-    layouts.outputs.assign(e.problem.problem().output_count, m.output);
-    layouts.addend = m.addend;
-    layouts.scale = m.scale;
-    layouts.column = m.columnDimension;
-    return layouts;
   }
 
   Emitter &e;

@@ -17,6 +17,7 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
       {"conv", proposeConvolution, packConvolution},
       {"depthwise", proposeDepthwise, packDepthwise},
       {"attention", proposeAttention, nullptr},
+      {"blockmatmul", proposeBlockMatMul, packBlockMatMul},
   };
   return families;
 }

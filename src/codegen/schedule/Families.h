@@ -23,6 +23,10 @@ void packPointwise(const ProblemReader &problem, const Machine &machine, const S
 void proposeMatMul(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
 void packMatMul(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                 uint32_t input, const void *constant, void *packed);
+void proposeBlockMatMul(const ProblemReader &problem, const Machine &machine,
+                        const ScheduleSink &sink);
+void packBlockMatMul(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                     uint32_t input, const void *constant, void *packed);
 void proposeConvolution(const ProblemReader &problem, const Machine &machine,
                         const ScheduleSink &sink);
 void packConvolution(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,

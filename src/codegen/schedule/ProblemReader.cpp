@@ -119,6 +119,18 @@ std::optional<double> ProblemReader::uniformLiteral(uint32_t index) const {
     return uniformOf<int16_t>(value);
   case DVT_U32:
     return uniformOf<uint32_t>(value);
+  case DVT_U4:
+  case DVT_I4: {
+    int64_t count = value.flags & DVT_VALUE_UNIFORM ? 1 : elements(value);
+    const auto *bytes = static_cast<const uint8_t *>(value.literal);
+    auto nibble = [&](int64_t i) { return bytes[i / 2] >> (i % 2 * 4) & 15; };
+    for (int64_t i = 1; i < count; ++i)
+      if (nibble(i) != nibble(0))
+        return std::nullopt;
+    if (count < 1)
+      return std::nullopt;
+    return value.type == DVT_I4 && nibble(0) > 7 ? nibble(0) - 16 : nibble(0);
+  }
   default:
     return std::nullopt;
   }

@@ -42,10 +42,39 @@ Status checkCounts(InferContext &c) {
                      "number of scales and extent along the axis");
 }
 
+/// Scales in blocks have the operand's extents but along one axis, where there is one for each
+/// block; zero points have the extents of the scales.
+Status checkBlocks(InferContext &c) {
+  int64_t block = c.integer("block_size", 0);
+  if (block == 0)
+    return Status::success();
+  const Shape &x = c.shape(0), &scale = c.shape(1);
+  int64_t axis = c.integer("axis", 1), rank = int64_t(x.size());
+  if (block < 0 || axis < -rank || axis >= rank)
+    return c.fail("has block_size {} along axis {} of an operand of rank {}", block, axis, rank);
+  auto along = size_t(axis < 0 ? axis + rank : axis);
+  bool fits = scale.size() == x.size();
+  Shape wanted = x;
+  if (x[along].isStatic())
+    wanted[along] = Extent((x[along].value() + block - 1) / block);
+  for (size_t i = 0; fits && i < x.size(); ++i)
+    fits = !scale[i].isStatic() || !wanted[i].isStatic() || scale[i] == wanted[i] ||
+           (i == along && !x[along].isStatic());
+  if (!fits)
+    return c.fail("has scales of {} for {} in blocks of {} along axis {}; {} are needed",
+                  shapeText(scale), shapeText(x), block, axis, shapeText(wanted));
+  if (c.has(2) && c.shape(2) != scale)
+    return c.fail("has scales of {} and zero points of {}, which must have the same extents",
+                  shapeText(scale), shapeText(c.shape(2)));
+  return Status::success();
+}
+
 Status quantize(InferContext &c) {
   if (Status status = checkScales(c, 1); !status)
     return status;
   if (Status status = checkCounts(c); !status)
+    return status;
+  if (Status status = checkBlocks(c); !status)
     return status;
   dvt_type output = c.elementType("output_dtype", DVT_UNDEFINED);
   if (c.integer("output_dtype", 0) != 0 && typeName(output))
@@ -60,6 +89,8 @@ Status quantize(InferContext &c) {
 
 Status dequantize(InferContext &c) {
   if (Status status = checkCounts(c); !status)
+    return status;
+  if (Status status = checkBlocks(c); !status)
     return status;
   bool stated = c.integer("output_dtype", 0) != 0;
   return checkedType(c, stated ? c.elementType("output_dtype", DVT_UNDEFINED) : c.type(1));

@@ -53,7 +53,29 @@ static Status checkMemory(const ProblemReader &problem, uint32_t anchor) {
   return Status::success();
 }
 
-Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor) {
+/// The dequantisation behind an operand of the contraction, if need be behind a transpose; nothing
+/// where there is none that serves this operand alone and is of constants.
+static std::optional<uint32_t> findDequantization(const ProblemReader &problem, uint32_t value) {
+  for (int hops = 0; hops < 2; ++hops) {
+    int producer = problem.producerOf(value);
+    if (producer < 0 || problem.useCount(value) != 1 || problem.outputOf(value) >= 0)
+      return std::nullopt;
+    const dvt_op &op = problem.op(uint32_t(producer));
+    if (std::string_view(op.name) == "dequantize_linear") {
+      for (uint32_t i = 0; i < op.input_count; ++i)
+        if (op.inputs[i] != DVT_NO_VALUE && !problem.isConstant(op.inputs[i]) &&
+            !problem.isLiteral(op.inputs[i]))
+          return std::nullopt;
+      return uint32_t(producer);
+    }
+    if (std::string_view(op.name) != "transpose")
+      return std::nullopt;
+    value = op.inputs[0];
+  }
+  return std::nullopt;
+}
+
+Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor, bool dequantizes) {
   Fusion fusion;
   fusion.anchor = anchor;
   const dvt_op &contraction = problem.op(anchor);
@@ -70,19 +92,24 @@ Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor) {
 
   if (Status status = checkMemory(problem, anchor); !status)
     return status.takeError();
+  if (auto right = ProblemReader::input(contraction, 1); dequantizes && right)
+    fusion.dequantization = findDequantization(problem, *right);
+  auto dequantizedBy = [&](uint32_t value) {
+    return fusion.dequantization && problem.producerOf(value) == int(*fusion.dequantization);
+  };
 
   std::vector<bool> follows(problem.valueCount(), false);
   follows[fusion.result] = true;
   Expression expression;
   for (uint32_t i = 0; i < problem.opCount(); ++i) {
     const dvt_op &op = problem.op(i);
-    if (i == anchor)
+    if (i == anchor || i == fusion.dequantization)
       continue;
     if (std::string_view(op.name) == "transpose" && op.input_count == 1) {
       bool feeds = std::find(contraction.inputs, contraction.inputs + contraction.input_count,
                              op.outputs[0]) != contraction.inputs + contraction.input_count;
       if (!feeds || problem.useCount(op.outputs[0]) != 1 || problem.outputOf(op.outputs[0]) >= 0 ||
-          problem.inputOf(op.inputs[0]) < 0)
+          (problem.inputOf(op.inputs[0]) < 0 && !dequantizedBy(op.inputs[0])))
         return badInput("a transpose beside {} that does not only feed it", name);
       fusion.transposes.push_back(i);
       continue;
@@ -140,11 +167,18 @@ std::optional<Fusion::Operand> Fusion::operand(const ProblemReader &problem,
   Operand operand{*value, {}};
   for (unsigned i = 0; i < problem.value(*value).rank; ++i)
     operand.order.push_back(i);
+  auto beforeDequantization = [&](uint32_t source) {
+    int producer = problem.producerOf(source);
+    return dequantization && producer == int(*dequantization)
+               ? problem.op(uint32_t(producer)).inputs[0]
+               : source;
+  };
   int producer = problem.producerOf(*value);
-  if (producer < 0)
+  operand.value = beforeDequantization(*value);
+  if (producer < 0 || operand.value != *value)
     return operand;
   const dvt_op &transpose = problem.op(uint32_t(producer));
-  operand.value = transpose.inputs[0];
+  operand.value = beforeDequantization(transpose.inputs[0]);
   std::optional<std::vector<int64_t>> order = ProblemReader::integers(transpose, "perm");
   for (unsigned i = 0; i < operand.order.size(); ++i)
     operand.order[i] = order ? unsigned((*order)[i]) : unsigned(operand.order.size()) - 1 - i;

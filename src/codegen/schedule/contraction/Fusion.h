@@ -19,22 +19,26 @@ namespace dovetail::codegen {
 struct Fusion {
   uint32_t anchor = 0;              ///< index of the contraction op
   std::vector<uint32_t> transposes; ///< ops that feed it
-  std::vector<uint32_t> followers;  ///< element-wise ops, in order
-  uint32_t result = 0;              ///< the contraction's output value
-  std::vector<dvt_extent> extents;  ///< of result and of all problem outputs
-  std::vector<uint32_t> leaves;     ///< inputs and literals that the followers read, each once
-  double cost = 0;                  ///< rough number of vector instructions of the followers
+  /// The dequantize_linear of constants that gives the anchor's second operand.
+  std::optional<uint32_t> dequantization;
+  std::vector<uint32_t> followers; ///< element-wise ops, in order
+  uint32_t result = 0;             ///< the contraction's output value
+  std::vector<dvt_extent> extents; ///< of result and of all problem outputs
+  std::vector<uint32_t> leaves;    ///< inputs and literals that the followers read, each once
+  double cost = 0;                 ///< rough number of vector instructions of the followers
 
   /// Index of the op among `names` that the problem has; nothing where there is none.
   static std::optional<uint32_t> findAnchor(const ProblemReader &problem,
                                             std::initializer_list<std::string_view> names);
   /// BadInput with a reason where something else than transposes, the anchor and element-wise
   /// followers on outputs of the anchor's extents is in the problem, or operands are no floats.
-  static Expected<Fusion> around(const ProblemReader &problem, uint32_t anchor);
+  /// With `dequantizes`, one dequantisation of constants may feed the second operand.
+  static Expected<Fusion> around(const ProblemReader &problem, uint32_t anchor,
+                                 bool dequantizes = false);
 
-  /// The problem input behind operand `position` of the anchor and, where transposes lie between,
-  /// the operand's dimensions in terms of the input's: dimension i of the operand is order[i] of
-  /// the input.
+  /// The problem input behind operand `position` of the anchor (quantised, where the operand is
+  /// dequantised) and, where transposes lie between, the operand's dimensions in terms of the
+  /// input's: dimension i of the operand is order[i] of the input.
   struct Operand {
     uint32_t value;
     std::vector<unsigned> order;

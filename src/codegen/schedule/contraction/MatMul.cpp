@@ -136,11 +136,11 @@ void foldBatches(MatMul &m) {
 
 } // namespace
 
-std::optional<Expected<MatMul>> MatMul::find(const ProblemReader &problem) {
+std::optional<Expected<MatMul>> MatMul::find(const ProblemReader &problem, bool dequantizes) {
   auto anchor = Fusion::findAnchor(problem, {"mat_mul", "gemm"});
   if (!anchor)
     return std::nullopt;
-  auto fusion = Fusion::around(problem, *anchor);
+  auto fusion = Fusion::around(problem, *anchor, dequantizes);
   if (!fusion)
     return Expected<MatMul>(fusion.takeError());
   MatMul m;

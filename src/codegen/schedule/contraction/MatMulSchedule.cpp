@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codegen/schedule/Families.h"
+#include "codegen/schedule/contraction/BlockMatMul.h"
 #include "codegen/schedule/contraction/MatMul.h"
 
 namespace dovetail::codegen {
@@ -90,6 +91,8 @@ void forPacked(const MatMul &m, const MatMulPlan &plan, const Machine &machine, 
 } // namespace
 
 void proposeMatMul(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink) {
+  if (BlockMatMul::find(problem)) // a family of its own
+    return;
   auto found = MatMul::find(problem);
   if (!found)
     return;
