@@ -162,7 +162,8 @@ def test_quantisation_alone(tmp_path, kind, zero):
     model.node("QuantizeLinear", "x xs zero", "q")
     model.node("DequantizeLinear", "q ys zero", "y")
     model.node("QuantizeLinear", "y xs zero", "again")
-    model.outputs = {"q": model.constants["zero"].dtype.type, "y": np.float32, "again": model.constants["zero"].dtype.type}
+    integer = model.constants["zero"].dtype.type
+    model.outputs = {"q": integer, "y": np.float32, "again": integer}
     path = model.save(tmp_path / "model.onnx")
     inputs = model.values()
     truth = onnxruntime(path, inputs)
