@@ -15,6 +15,7 @@
 
 #include "PlainTruth.h"
 #include "support/Layout.h"
+#include "support/Literal.h"
 #include "support/Parallel.h"
 
 namespace dovetail::test {
@@ -70,6 +71,33 @@ bool needsPositive(const Problem &problem, uint32_t value) {
   return false;
 }
 
+/// Numbers as elements of a type of floats, and back.
+std::vector<char> elementsOf(dvt_type type, const std::vector<float> &numbers) {
+  std::vector<char> bytes(bytesOf(type, int64_t(numbers.size())));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    uint16_t half = type == DVT_F16 ? floatToHalf(numbers[i]) : floatToBfloat(numbers[i]);
+    if (type == DVT_F16 || type == DVT_BF16)
+      std::memcpy(&bytes[i * 2], &half, 2);
+    else
+      std::memcpy(&bytes[i * 4], &numbers[i], 4);
+  }
+  return bytes;
+}
+
+std::vector<float> numbersOf(dvt_type type, const std::vector<char> &bytes) {
+  std::vector<float> numbers(bytes.size() / size_t(bytesOf(type, 1)));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    uint16_t half = 0;
+    if (type == DVT_F16 || type == DVT_BF16) {
+      std::memcpy(&half, &bytes[i * 2], 2);
+      numbers[i] = type == DVT_F16 ? halfToFloat(half) : bfloatToFloat(half);
+    } else {
+      std::memcpy(&numbers[i], &bytes[i * 4], 4);
+    }
+  }
+  return numbers;
+}
+
 class Case {
 public:
   Case(const Provider &provider, Problem given, double tolerance, uint32_t threads)
@@ -79,17 +107,19 @@ public:
     std::uniform_real_distribution<float> uniform(-2, 2);
     for (uint32_t value : problem.inputs) {
       PlainTensor plain{extentsOf(problem.values[value]), {}};
-      std::vector<float> bytes;
+      std::vector<float> numbers;
       const bool positive = needsPositive(problem, value);
       int64_t elements = 1;
       for (int64_t extent : plain.dims)
         elements *= extent;
       for (int64_t i = 0; i < elements; ++i) {
         float x = uniform(random);
-        bytes.push_back(positive ? std::abs(x) + 0.5f : x);
-        plain.data.push_back(bytes.back());
+        numbers.push_back(positive ? std::abs(x) + 0.5f : x);
       }
-      inputs.push_back(std::move(bytes));
+      const dvt_type type = problem.values[value].type;
+      inputs.push_back(elementsOf(type, numbers));
+      for (float x : numbersOf(type, inputs.back()))
+        plain.data.push_back(x);
       plainInputs.push_back(std::move(plain));
     }
     truth = plainTruth(problem, plainInputs);
@@ -211,8 +241,9 @@ private:
       const ProblemValue &value = problem.values[problem.outputs[i]];
       const std::vector<int64_t> extents = extentsOf(value);
       const Layout layout = *Layout::parse(candidate.outputLayouts[i]);
-      std::vector<float> plain(truth[i].data.size());
-      reorder(value.type, extents, layout, outputs[i]->data(), Layout{}, plain.data());
+      std::vector<char> dense(bytesOf(value.type, int64_t(truth[i].data.size())));
+      reorder(value.type, extents, layout, outputs[i]->data(), Layout{}, dense.data());
+      const std::vector<float> plain = numbersOf(value.type, dense);
       double largest = 1e-3, worst = 0;
       for (double x : truth[i].data)
         largest = std::max(largest, std::abs(x));
@@ -224,7 +255,7 @@ private:
       EXPECT_LE(worst / largest, tolerance);
       // Going there and back gives the same bytes only where the padding is zero.
       std::vector<char> again(layoutBytes(value, candidate.outputLayouts[i]));
-      reorder(value.type, extents, Layout{}, plain.data(), layout, again.data());
+      reorder(value.type, extents, Layout{}, dense.data(), layout, again.data());
       EXPECT_EQ(std::memcmp(again.data(), outputs[i]->data(), again.size()), 0)
           << "the padding is not zero";
     }
@@ -237,7 +268,7 @@ private:
   Target target;
   dvt_target targetView;
   double tolerance;
-  std::vector<std::vector<float>> inputs;
+  std::vector<std::vector<char>> inputs;
   std::vector<PlainTensor> plainInputs, truth;
 };
 

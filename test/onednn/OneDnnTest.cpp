@@ -440,6 +440,43 @@ TEST_F(OneDnn, OneThreadAndManyGiveTheSameList) {
     EXPECT_EQ(first.candidates[i].label(), second.candidates[i].label());
 }
 
+TEST_F(OneDnn, Bfloats) {
+  if (!Target::host(2).hasFeature("avx512_bf16"))
+    GTEST_SKIP() << "this processor has no instructions for bf16";
+  const double tolerance = 0x1p-7;
+  auto found = check("problem(%0: bf16[1,32,14,14], %1: const bf16[48,32,3,3], %2: const bf16[48], "
+                     "%3: bf16[1,48,14,14]) %4: bf16[1,48,14,14] = conv@11(%0, %1, %2) {" +
+                         std::string(k3x3) +
+                         "}; %5: bf16[1,48,14,14] = add@14(%4, %3); %6: bf16[1,48,14,14] = "
+                         "relu@14(%5) return(%6)",
+                     tolerance);
+  bool native = false, blocked = false;
+  for (const CheckedCandidate &candidate : found) {
+    native |= candidate.algorithm.find("bf16") != std::string::npos;
+    blocked |= candidate.inputLayouts[0].find("16b") != std::string::npos;
+  }
+  EXPECT_TRUE(native);
+  EXPECT_TRUE(blocked);
+  check("problem(%0: bf16[17,31], %1: const bf16[31,13], %2: const bf16[13]) %3: bf16[17,13] = "
+        "mat_mul@13(%0, %1); %4: bf16[17,13] = add@14(%3, %2) return(%4)",
+        tolerance);
+  check("problem(%0: bf16[1,20,9,9]) %1: bf16[1,20,4,4] = max_pool@12(%0) {ceil_mode=0, "
+        "dilations=[1,1], kernel_shape=[3,3], pads=[0,0,0,0], storage_order=0, strides=[2,2]} "
+        "return(%1)",
+        tolerance);
+  check("problem(%0: bf16[4,70]) %1: bf16[4,70] = softmax@13(%0) {axis=-1} return(%1)", tolerance);
+  check("problem(%0: bf16[4,70], %1: bf16[70]) %2: bf16[4,70] = add@14(%0, %1) return(%2)",
+        tolerance);
+  check("problem(%0: bf16[4,70]) %1: bf16[4,70] = tanh@13(%0) return(%1)", tolerance);
+}
+
+TEST_F(OneDnn, RefusesMixedFloats) {
+  EXPECT_NE(refusalOf(*provider, "problem(%0: bf16[4,7], %1: const f16[7,5]) %2: bf16[4,5] = "
+                                 "mat_mul@13(%0, %1) return(%2)")
+                .find("f32, f16 or bf16"),
+            std::string::npos);
+}
+
 TEST_F(OneDnn, PrepareRefusesUnknownCandidates) {
   Problem problem =
       *Problem::parse("problem(%0: f32[1,20,5,6]) %1: f32[1,20,5,6] = relu@14(%0) return(%1)");

@@ -154,12 +154,33 @@ bool Maker::isF32(std::initializer_list<const View *> views) const {
   });
 }
 
+bool Maker::isOneFloatType(std::initializer_list<const View *> views) const {
+  dnnl_data_type_t common = dnnl_data_type_undef;
+  for (const View *view : views) {
+    if (!view->isPresent())
+      continue;
+    const dnnl_data_type_t found = type(*view);
+    if ((found != dnnl_f32 && found != dnnl_f16 && found != dnnl_bf16) ||
+        (common != dnnl_data_type_undef && common != found))
+      return false;
+    common = found;
+  }
+  return true;
+}
+
+std::string Maker::numerics(const std::string &variant) const {
+  if (isInt8())
+    return "int8";
+  const dnnl_data_type_t found = operand(0).isPresent() ? type(operand(0)) : dnnl_f32;
+  return (found == dnnl_bf16 ? "bf16" : found == dnnl_f16 ? "f16" : "f32") + variant;
+}
+
 void Maker::offer(const std::string &family, dnnl_status_t status,
                   dnnl_primitive_desc_t description, std::vector<Argument> arguments,
                   const std::string &numerics) {
   if (status != dnnl_success || !description)
     return;
-  Attempt attempt{family, numerics, {}, {}, {}, {}};
+  Attempt attempt{family, numerics.empty() ? this->numerics() : numerics, {}, {}, {}, {}};
   attempt.stages.push_back({PrimitiveDesc(library, description), std::move(arguments)});
   offer(std::move(attempt));
 }

@@ -108,9 +108,9 @@ public:
   /// the index of a post-operation to be done as a sum, or -1.
   Attributes attributes(const std::vector<PostOp> &postOps, Style style,
                         std::vector<Argument> &arguments, int accumulate = -1) const;
-  /// For contractions: whether all operands are f32, or source and weights are quantised with
-  /// parameters that oneDNN has a form for. `weightsAxis`: of the weights' value, along which
-  /// scales may differ. False with `reason` filled.
+  /// For contractions: whether all operands are of one type of floats, or source and weights are
+  /// quantised with parameters that oneDNN has a form for. `weightsAxis`: of the weights' value,
+  /// along which scales may differ. False with `reason` filled.
   bool readContraction(const View &source, const View &weights, const View &result,
                        int weightsAxis);
   /// One constant scale, which is no extreme number as far as is known, and one constant zero
@@ -133,20 +133,21 @@ public:
   Argument weightsArgument(const View &weights) const;
   Argument biasArgument(const View &bias) const;
   Desc biasDesc(const View &bias) const;
-  /// "int8", or `otherwise` where nothing is quantised.
-  std::string numerics(const std::string &otherwise = "f32") const {
-    return isInt8() ? "int8" : otherwise;
-  }
   /// Whether the views that are present are all f32.
   bool isF32(std::initializer_list<const View *> views) const;
+  /// Whether they are all of one type among f32, f16 and bf16.
+  bool isOneFloatType(std::initializer_list<const View *> views) const;
+  /// Class of rounding: "int8", or the type of the main op's operands followed by `variant`.
+  std::string numerics(const std::string &variant = "") const;
   /// Only the contractions run PReLU after themselves; others offer it and then fail.
   bool hasPRelu() const;
   bool isConstant(const View &view) const {
     return view.isPresent() && problem.isConstant(view.value);
   }
-  /// Offers a single primitive; nothing happens when `status` is a failure.
+  /// Offers a single primitive; nothing happens when `status` is a failure. Its class of rounding
+  /// is numerics() where none is given.
   void offer(const std::string &family, dnnl_status_t status, dnnl_primitive_desc_t description,
-             std::vector<Argument> arguments, const std::string &numerics = "f32");
+             std::vector<Argument> arguments, const std::string &numerics = "");
   void offer(Attempt &&attempt);
   /// For every attempt offered from here on, see Attempt::assumed.
   std::vector<std::pair<uint32_t, std::vector<double>>> assumed;

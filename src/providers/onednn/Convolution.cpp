@@ -148,7 +148,7 @@ bool makeConvolution(Maker &maker) {
     if (status != dnnl_success)
       return;
     Attempt attempt{winograd ? "winograd" : "direct",
-                    maker.numerics(winograd ? "f32-winograd" : "f32"),
+                    maker.numerics(winograd ? "-winograd" : ""),
                     {},
                     {},
                     {},

@@ -273,8 +273,12 @@ private:
     if (op.name() != "p_relu" && binaryAlgorithm(op.name()) == dnnl_alg_kind_undef &&
         eltwiseSteps(problem, op, current).empty())
       return refuse(std::string(op.name()) + " is not among the post-operations of this library");
-    if (problem.type(op.output(0)) != DVT_F32)
-      return refuse(std::string(op.name()) + ": post-operations are f32 only");
+    const dvt_type type = problem.type(op.output(0));
+    if (type != problem.type(current) || (type != DVT_F32 && type != DVT_F16 && type != DVT_BF16))
+      return refuse(std::string(op.name()) + ": post-operations keep f32, f16 or bf16");
+    if (type != DVT_F32 && op.name() == "round")
+      return refuse("round after " + std::string(problem.op(match.mainOp).name()) +
+                    " would see sums that are not rounded to their type");
     Dims result = problem.extents(op.output(0));
     if (result != problem.extents(current))
       return refuse(std::string(op.name()) + " broadcasts the result of " +
@@ -346,8 +350,8 @@ private:
     if (problem.producer(other) >= 0 && !views.count(other))
       return refuse(name + " joins two results computed inside");
     const auto grid = match.grids.find(other == DVT_NO_VALUE ? other : external(other).value);
-    if (problem.type(other) != DVT_F32)
-      return refuse(name + ": operands of post-operations are f32 only");
+    if (problem.type(other) != problem.type(current) || (isPRelu && problem.type(other) != DVT_F32))
+      return refuse(name + ": operands of post-operations are of the result's type, slopes of f32");
     if (grid != match.grids.end())
       return takeQuantizedBinary(op, other, grid->second);
     std::optional<View> seen = asOperand(other);

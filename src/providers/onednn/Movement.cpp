@@ -105,9 +105,9 @@ bool makeConcat(Maker &maker) {
   if (sources.empty() || axis < 0 || axis >= rank)
     return maker.refuse("concat: no operands or a wrong axis");
   for (const View &source : sources)
-    if (!source.isPresent() || maker.type(source) != dnnl_f32 ||
+    if (!source.isPresent() || !maker.isOneFloatType({&source, &result}) ||
         source.dims.size() != result.dims.size())
-      return maker.refuse("concat: f32 operands of one rank are supported");
+      return maker.refuse("concat: operands of one rank and of f32, f16 or bf16 are supported");
   for (Style style : maker.propagatingStyles(result)) {
     std::vector<Argument> arguments;
     std::vector<Desc> descs;

@@ -51,9 +51,9 @@ bool makeLayerNormalization(Maker &maker) {
     flags |= dnnl_use_shift;
   }
   auto rowsDense = [&](const View &view) {
-    return view.isFree()
-               ? Desc::strided(library, dnnl_f32, view.dims, providers::denseStrides(view.dims))
-               : maker.plain(view);
+    return view.isFree() ? Desc::strided(library, maker.type(view), view.dims,
+                                         providers::denseStrides(view.dims))
+                         : maker.plain(view);
   };
   const Desc from = rowsDense(*source), to = rowsDense(*result);
   const Attributes attributes = maker.attributes({}, Style::RowMajor, arguments);
@@ -109,11 +109,12 @@ bool makeBatchNormalization(Maker &maker) {
 
 bool makeNormalization(Maker &maker) {
   const std::string name(maker.op().name());
-  for (uint32_t i = 0; i < maker.op().inputCount(); ++i)
+  // oneDNN's scales, shifts and statistics are f32 whatever the tensor is.
+  for (uint32_t i = 1; i < maker.op().inputCount(); ++i)
     if (!maker.isF32({&maker.operand(i)}))
-      return maker.refuse(name + ": f32 operands are supported");
-  if (!maker.isF32({&maker.match.result}))
-    return maker.refuse(name + ": f32 operands are supported");
+      return maker.refuse(name + ": parameters of f32 are supported");
+  if (!maker.isOneFloatType({&maker.operand(0), &maker.match.result}))
+    return maker.refuse(name + ": tensors of f32, f16 and bf16 are supported");
   return name == "layer_normalization" ? makeLayerNormalization(maker)
                                        : makeBatchNormalization(maker);
 }
@@ -128,8 +129,8 @@ bool makeSoftmax(Maker &maker) {
   axis += axis < 0 ? rank : 0;
   if (axis < 0 || axis >= rank)
     return maker.refuse(name + ": axis is outside the rank");
-  if (!maker.isF32({&source, &result}))
-    return maker.refuse(name + ": f32 is supported");
+  if (!maker.isOneFloatType({&source, &result}))
+    return maker.refuse(name + ": f32, f16 and bf16 are supported");
   if (op.version() < 13) {
     // Before op set 13 everything from the axis on was one row.
     const Dims flat = twoDims(source.dims, static_cast<size_t>(axis));

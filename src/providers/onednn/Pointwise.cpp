@@ -101,10 +101,8 @@ bool makePointwise(Maker &maker) {
   const OpReader op = maker.op();
   const std::string name(op.name());
   for (const View &view : maker.match.operands)
-    if (view.isPresent() && maker.type(view) != dnnl_f32)
-      return maker.refuse(name + ": f32 operands are supported");
-  if (!maker.isF32({&maker.match.result}))
-    return maker.refuse(name + ": f32 operands are supported");
+    if (!maker.isOneFloatType({&view, &maker.match.result}))
+      return maker.refuse(name + ": operands of one type among f32, f16 and bf16 are supported");
   for (uint32_t i = 0; i < op.inputCount(); ++i) {
     if (!op.hasInput(i) || maker.problem.uniform(op.input(i)))
       continue;
@@ -113,7 +111,8 @@ bool makePointwise(Maker &maker) {
       return makeEltwise(maker, maker.operand(i), steps);
   }
   if (name == "p_relu" && op.hasInput(1))
-    return makePRelu(maker);
+    return maker.isF32({&maker.operand(1)}) ? makePRelu(maker)
+                                            : maker.refuse("p_relu: f32 slopes are supported");
   const dnnl_alg_kind_t algorithm = binaryAlgorithm(name);
   if (algorithm == dnnl_alg_kind_undef || op.inputCount() != 2 || !op.hasInput(0) ||
       !op.hasInput(1))

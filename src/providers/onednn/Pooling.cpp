@@ -63,8 +63,8 @@ bool makePooling(Maker &maker) {
   const dnnl_data_type_t type = maker.type(source);
   const bool bytes = (type == dnnl_s8 || type == dnnl_u8) && type == maker.type(result) &&
                      name == "max_pool" && maker.match.postOps.empty();
-  if (!bytes && !maker.isF32({&source, &result}))
-    return maker.refuse(name + ": f32 is supported, and maxima of bytes");
+  if (!bytes && !maker.isOneFloatType({&source, &result}))
+    return maker.refuse(name + ": f32, f16 and bf16 are supported, and maxima of bytes");
   const bool global = name.rfind("global_", 0) == 0,
              average = name.find("average") != std::string::npos;
   const bool includePad = average && op.integer("count_include_pad", 0) != 0;
@@ -85,7 +85,7 @@ bool makePooling(Maker &maker) {
         &made, library.engine, dnnl_forward_inference, algorithm, from.get(), to.get(),
         w.strides.data(), w.kernel.data(), w.dilates.data(), w.padLeft.data(), w.padRight.data(),
         attributes.get());
-    maker.offer("pooling", status, made, std::move(arguments), bytes ? "int8" : "f32");
+    maker.offer("pooling", status, made, std::move(arguments), bytes ? "int8" : "");
   }
   return true;
 }

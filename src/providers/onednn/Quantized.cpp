@@ -38,9 +38,10 @@ bool Maker::hasOrdinaryScale(const Grid &grid) const {
 bool Maker::readContraction(const View &source, const View &weights, const View &result,
                             int weightsAxis) {
   if (!isInt8()) {
-    if (isF32({&source, &weights, &operand(2), &result}))
+    if (isOneFloatType({&source, &weights, &operand(2), &result}))
       return true;
-    return refuse(nameOf(*this) + ": f32 operands are supported, or quantised ones");
+    return refuse(nameOf(*this) +
+                  ": operands of f32, f16 or bf16 are supported, or quantised ones");
   }
   const Grid *quantized =
       match.grids.count(weights.value) ? &match.grids.at(weights.value) : nullptr;

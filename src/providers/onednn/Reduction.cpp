@@ -57,8 +57,8 @@ bool makeReduction(Maker &maker) {
   View result = maker.match.result;
   if (kind == std::end(kReductions))
     return maker.refuse(name + " is not among this library's reductions");
-  if (!maker.isF32({&source, &result}))
-    return maker.refuse(name + ": f32 is supported");
+  if (!maker.isOneFloatType({&source, &result}))
+    return maker.refuse(name + ": f32, f16 and bf16 are supported");
   const size_t rank = source.dims.size();
   const std::optional<std::vector<bool>> reduced = reducedAxes(maker.problem, op, rank);
   if (!reduced || maker.problem.rank(op.input(0)) == 0)

@@ -150,8 +150,8 @@ bool makeResampling(Maker &maker) {
   if (rank < 3 || rank > 5 || result.dims.size() != rank || source.dims[0] != result.dims[0] ||
       source.dims[1] != result.dims[1])
     return maker.refuse("resize: one to three spatial dimensions are supported");
-  if (!maker.isF32({&source, &result}))
-    return maker.refuse("resize: f32 is supported");
+  if (!maker.isOneFloatType({&source, &result}))
+    return maker.refuse("resize: f32, f16 and bf16 are supported");
   const std::optional<std::vector<double>> scales = readScales(maker, op, source.dims, result.dims);
   if (!scales)
     return maker.refuse("resize: scales must be known when compiling");
