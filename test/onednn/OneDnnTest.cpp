@@ -470,6 +470,36 @@ TEST_F(OneDnn, Bfloats) {
   check("problem(%0: bf16[4,70]) %1: bf16[4,70] = tanh@13(%0) return(%1)", tolerance);
 }
 
+TEST_F(OneDnn, HalvesAreWidenedAroundContractions) {
+  if (!Target::host(2).hasFeature("f16c"))
+    GTEST_SKIP() << "this processor has no instructions for f16";
+  const double tolerance = 0x1p-10;
+  auto found = check("problem(%0: f16[1,32,14,14], %1: const f16[48,32,3,3], %2: const f16[48], "
+                     "%3: f16[1,48,14,14]) %4: f16[1,48,14,14] = conv@11(%0, %1, %2) {" +
+                         std::string(k3x3) +
+                         "}; %5: f16[1,48,14,14] = add@14(%4, %3); %6: f16[1,48,14,14] = "
+                         "relu@14(%5) return(%6)",
+                     tolerance);
+  bool wide = false, blocked = false;
+  for (const CheckedCandidate &candidate : found) {
+    wide |= candidate.algorithm.find(":wide") != std::string::npos;
+    blocked |= candidate.inputLayouts[0].find("16b") != std::string::npos;
+  }
+  EXPECT_TRUE(wide);
+  EXPECT_TRUE(blocked);
+  // Channels that do not fill a block, and images worth more than one thread.
+  check("problem(%0: f16[1,19,50,50], %1: const f16[21,19,1,1]) %2: f16[1,21,50,50] = "
+        "conv@11(%0, %1) {dilations=[1,1], group=1, kernel_shape=[1,1], pads=[0,0,0,0], "
+        "strides=[1,1]} return(%2)",
+        tolerance);
+  check("problem(%0: f16[17,31], %1: const f16[31,13], %2: const f16[13]) %3: f16[17,13] = "
+        "mat_mul@13(%0, %1); %4: f16[17,13] = add@14(%3, %2) return(%4)",
+        tolerance);
+  check("problem(%0: f16[2,17,31], %1: f16[2,31,13]) %2: f16[2,17,13] = mat_mul@13(%0, %1) "
+        "return(%2)",
+        tolerance);
+}
+
 TEST_F(OneDnn, RefusesMixedFloats) {
   EXPECT_NE(refusalOf(*provider, "problem(%0: bf16[4,7], %1: const f16[7,5]) %2: bf16[4,5] = "
                                  "mat_mul@13(%0, %1) return(%2)")

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "providers/TeamSizes.h"
+#include "providers/onednn/HalfConversion.h"
 
 namespace dovetail::onednn {
 namespace {
@@ -268,7 +269,9 @@ private:
                     argument.derived,
                     argument.flipSign,
                     argument.widen,
-                    argument.widen ? match.grids.at(argument.view.value) : Grid{}};
+                    argument.widen ? match.grids.at(argument.view.value) : Grid{},
+                    false,
+                    0};
     if (argument.derived.isPresent()) {
       Dims dims(argument.derived.rank, 1);
       dims.back() = argument.derived.count;
@@ -282,7 +285,7 @@ private:
         binding.desc = binding.plain; // PReLU slopes have no descriptor of their own
       if (fixed)
         binding.plain = binding.desc;
-      if (!binding.plain || !settle(binding))
+      if (!binding.plain || !settleWidth(binding) || !settle(binding))
         return false;
     } else if (!binding.desc) {
       return false;
@@ -291,6 +294,24 @@ private:
           std::max(resolved.temporaryBytes, (binding.desc.bytes() + 63) / 64 * 64);
     }
     resolved.bindings.back().push_back(std::move(binding));
+    return true;
+  }
+
+  /// Where the primitive takes f32 and the host has 16-bit floats.
+  bool settleWidth(Binding &binding) {
+    const uint32_t value = binding.view.value;
+    const dvt_type type = problem.type(value);
+    if ((type != DVT_F16 && type != DVT_BF16) || binding.desc.type() != dnnl_f32)
+      return true;
+    if (problem.isConstant(value)) {
+      binding.widen = true;
+      return true;
+    }
+    if (problem.value(value).strides)
+      return false;
+    binding.converts = true;
+    binding.place = resolved.temporaryBytes;
+    resolved.temporaryBytes += (binding.desc.bytes() + 63) / 64 * 64;
     return true;
   }
 
@@ -435,6 +456,24 @@ bool isMisleading(const Library &library, const Attempt &attempt, const Match &m
 
 } // namespace
 
+namespace {
+
+/// Whether a contraction of 16-bit floats is also offered as one of f32 with conversions around it:
+/// where the library can compute in f32 only, that is all there is.
+bool mayWiden(const ProblemReader &problem, const Match &match, const dvt_target &target) {
+  const OpReader op = problem.op(match.mainOp);
+  const std::string_view name = op.name();
+  if (name != "conv" && name != "conv_transpose" && name != "mat_mul" && name != "gemm")
+    return false;
+  const dvt_type type = problem.type(op.output(0));
+  const bool hasBfloat = target.features && std::strstr(target.features, "avx512_bf16");
+  return (type == DVT_F16 && convertsHalves(target)) || (type == DVT_BF16 && !hasBfloat);
+}
+
+constexpr const char *kWide = ":wide";
+
+} // namespace
+
 bool visitImplementations(const Library &library, const ProblemReader &problem,
                           const dvt_target &target, uint32_t threads, const std::string &wanted,
                           const ResolvedVisitor &visit, std::string &reason) {
@@ -450,11 +489,12 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
     if (!wanted.empty() &&
         (suffix.empty() ? wanted.ends_with(":serial") : !wanted.ends_with(suffix)))
       continue;
+    std::string width;
     Maker maker(library, problem, *match, hasAvx512, [&](Attempt &&attempt) {
       do {
         if (isMisleading(library, attempt, *match))
           continue;
-        if (!wanted.empty() && Settler::algorithmOf(library, attempt) + suffix != wanted)
+        if (!wanted.empty() && Settler::algorithmOf(library, attempt) + width + suffix != wanted)
           continue;
         std::optional<Resolved> resolved = Settler(library, problem, *match).run(attempt);
         if (!resolved)
@@ -463,7 +503,7 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
             attempt.family != "binary" && attempt.family != "pooling" &&
             maySaturate(implementation(library, attempt.stages.back().description), target))
           continue;
-        resolved->algorithm += suffix;
+        resolved->algorithm += width + suffix;
         resolved->threads = used;
         if (!visit(attempt, *resolved))
           return false;
@@ -472,7 +512,13 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
       return true;
     });
     maker.wanted = wanted;
-    if (!make(maker)) {
+    bool made = make(maker);
+    if (made && !maker.stopped && mayWiden(problem, *match, target)) {
+      maker.wide = true;
+      width = kWide;
+      made = make(maker);
+    }
+    if (!made) {
       reason = maker.reason;
       return false;
     }

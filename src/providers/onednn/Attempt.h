@@ -62,6 +62,10 @@ struct Binding {
   bool flipSign = false;     ///< as in Argument
   bool widen = false;        ///< as in Argument
   Grid grid = {};            ///< of the constant, where it is widened
+  /// 16-bit floats of the host that the primitive gets, or gives, as f32 in the workspace from byte
+  /// `place` on.
+  bool converts = false;
+  uint64_t place = 0;
 };
 
 /// An implementation with everything settled.
@@ -69,7 +73,7 @@ struct Resolved {
   std::string algorithm, numerics;
   std::vector<std::string> inputLayouts, outputLayouts;
   std::vector<std::vector<Binding>> bindings; ///< for each stage
-  uint64_t temporaryBytes = 0; ///< of the intermediate, rounded up to whole cache lines
+  uint64_t temporaryBytes = 0;                ///< of intermediates, rounded up to whole cache lines
   uint64_t scratchBytes = 0, packedBytes = 0;
   uint32_t threads = 1; ///< of its team
   bool packs = false;
@@ -94,7 +98,11 @@ public:
 
   OpReader op() const { return problem.op(match.mainOp); }
   const View &operand(size_t index) const;
-  dnnl_data_type_t type(const View &view) const { return dataType(problem.type(view.value)); }
+  /// What primitives take a value as.
+  dnnl_data_type_t type(const View &view) const {
+    const dnnl_data_type_t found = dataType(problem.type(view.value));
+    return wide && (found == dnnl_f16 || found == dnnl_bf16) ? dnnl_f32 : found;
+  }
   /// As the host hands the value over when the layout is row-major.
   Desc plain(const View &view) const;
   /// In the given style where the view may have another layout than row-major, plain otherwise.
@@ -160,6 +168,7 @@ public:
   /// Whether attempts of this family have a place among what is looked for.
   bool wants(std::string_view family) const;
   bool stopped = false;
+  bool wide = false;  ///< 16-bit floats are widened before the primitive runs, and rounded after it
   std::string wanted; ///< algorithm that is looked for; empty for all
   std::string reason;
   size_t made = 0;

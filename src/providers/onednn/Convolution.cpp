@@ -113,7 +113,8 @@ bool makeConvolution(Maker &maker) {
   // A residual that the result may overwrite is added as a sum.
   const int32_t alias = maker.problem.value(result.value).may_alias;
   int accumulate = -1;
-  for (size_t i = 0; i < postOps.size() && alias >= 0 && accumulate < 0 && !maker.isInt8(); ++i)
+  for (size_t i = 0;
+       i < postOps.size() && alias >= 0 && accumulate < 0 && !maker.isInt8() && !maker.wide; ++i)
     if (postOps[i].kind == PostOp::Kind::Binary && postOps[i].algorithm == dnnl_binary_add &&
         postOps[i].operand.dims == result.dims &&
         maker.problem.inputPosition(postOps[i].operand.value) == alias)

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "providers/onednn/HalfConversion.h"
+
 namespace dovetail::onednn {
 
 bool Kernel::reorder(const Desc &from, const void *source, const Desc &to, void *destination) {
@@ -115,6 +117,11 @@ std::vector<float> Kernel::widen(const ProblemReader &problem, const Binding &bi
                                  const void *bytes, const dvt_prepare_args &args) const {
   const uint32_t value = binding.view.value;
   const Dims extents = problem.extents(value);
+  if (const dvt_type type = problem.type(value); type == DVT_F16 || type == DVT_BF16) {
+    std::vector<float> result(static_cast<size_t>(providers::product(extents)));
+    widenElements(type, bytes, result.data(), static_cast<int64_t>(result.size()), args.threads);
+    return result;
+  }
   auto numbers = [&](uint32_t of, double otherwise) {
     return of == DVT_NO_VALUE ? std::optional(std::vector<double>{otherwise})
                               : numbersOf(problem, of, args);
@@ -239,8 +246,15 @@ bool Kernel::addStage(const ProblemReader &problem, size_t index, const dvt_prep
         if (!argument.constant)
           return false;
       } else {
-        argument.source = input >= 0 ? Source::Input : Source::Output;
-        argument.place = static_cast<uint64_t>(input >= 0 ? input : output);
+        const auto position = static_cast<uint32_t>(input >= 0 ? input : output);
+        argument.source = binding.converts ? Source::Workspace
+                          : input >= 0     ? Source::Input
+                                           : Source::Output;
+        argument.place = binding.converts ? binding.place : position;
+        if (binding.converts)
+          conversions.push_back({input >= 0, position, binding.place,
+                                 static_cast<int64_t>(binding.desc.bytes() / sizeof(float)),
+                                 problem.type(binding.view.value)});
       }
     }
     stage.arguments.push_back(argument);
@@ -391,6 +405,18 @@ dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) {
   }
   if (accumulatedInput >= 0 && args.outputs[0].data != args.inputs[accumulatedInput].data)
     std::memcpy(args.outputs[0].data, args.inputs[accumulatedInput].data, accumulatedBytes);
+  auto convert = [&](bool inputs) {
+    for (const Conversion &c : conversions) {
+      auto *wide = reinterpret_cast<float *>(static_cast<char *>(args.workspace) + c.place);
+      if (c.isInput && inputs)
+        widenElements(c.type, args.inputs[c.index].data, wide, c.elements,
+                      program->resolved.threads);
+      else if (!c.isInput && !inputs)
+        narrowElements(c.type, wide, args.outputs[c.index].data, c.elements,
+                       program->resolved.threads);
+    }
+  };
+  convert(true);
   dnnl_status_t status = dnnl_success;
   for (size_t s = 0; s < stages.size() && status == dnnl_success; ++s) {
     const std::vector<Argument> &arguments = stages[s].arguments;
@@ -420,8 +446,10 @@ dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) {
   if (status == dnnl_success)
     status = library.stream_wait(context->stream.get());
   putContext(std::move(context));
-  if (status == dnnl_success)
+  if (status == dnnl_success) {
+    convert(false);
     return DVT_OK;
+  }
   reason = std::string("oneDNN failed to run: ") + library.status2str(status);
   return DVT_FAILED;
 }

@@ -47,6 +47,14 @@ public:
 
 private:
   enum class Source : uint8_t { Input, Output, Constant, Workspace, Derived };
+  /// Between a tensor of 16-bit floats and f32 in the workspace, see Binding::converts.
+  struct Conversion {
+    bool isInput;
+    uint32_t index; ///< of the input or output
+    uint64_t place; ///< in the workspace
+    int64_t elements;
+    dvt_type type;
+  };
   struct Argument {
     int id;
     Source source;
@@ -81,7 +89,8 @@ private:
   /// The numbers of a constant of the problem; nothing where it came without bytes.
   std::optional<std::vector<double>> numbersOf(const ProblemReader &problem, uint32_t value,
                                                const dvt_prepare_args &args) const;
-  /// A quantised constant as f32; empty where its scales or zero points do not fit.
+  /// A quantised constant, or one of 16-bit floats, as f32; empty where its scales or zero points
+  /// do not fit.
   std::vector<float> widen(const ProblemReader &problem, const Binding &binding, const void *bytes,
                            const dvt_prepare_args &args) const;
   /// A vector made of constants, or `argument` set up for one made at each run.
@@ -96,6 +105,7 @@ private:
   std::shared_ptr<const Program> program;
   const Library &library;
   std::vector<Stage> stages;
+  std::vector<Conversion> conversions;
   providers::PackedMemory constantMemory;
   std::vector<Dims> inputExtents, outputExtents;
   std::vector<bool> inputConstant;
