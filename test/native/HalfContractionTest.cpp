@@ -160,6 +160,21 @@ TEST(HalfConvolution, LiteralsAfterIt) {
               {.low = -1, .high = 1, .relative = 1e-5, .absolute = 1e-5});
 }
 
+TEST(HalfAttention, MaskedCausalAndTransposed) {
+  const char *attributes = "is_causal={}, left_window_size=-1, qk_matmul_output_mode=0, "
+                           "right_window_size=-1, softcap=0.0f, softmax_precision=1";
+  for (int causal : {0, 1})
+    checkHalves(fmt::format("problem(%0: T[1,2,13,20], %1: T[1,2,13,20], %2: T[1,2,13,17]) "
+                            "%3: T[1,2,13,17] = attention@25(%0, %1, %2) {{{}}} return(%3)",
+                            fmt::format(fmt::runtime(attributes), causal)),
+                2);
+  checkHalves(fmt::format("problem(%0: T[1,2,9,16], %1: T[1,2,40,16], %2: T[1,2,40,16], "
+                          "%3: T[9,40]) %4: T[1,2,9,16] = attention@25(%0, %1, %2, %3) {{{}}} "
+                          "return(%4)",
+                          fmt::format(fmt::runtime(attributes), 0)),
+              2);
+}
+
 TEST(QuantisedFollowers, ConvolutionThenQuantizeLinear) {
   checkNative("problem(%0: f32[1,16,5,6], %1: const f32[16,16,1,1], %2: f32[] {0.5}, %3: u8[] {7}) "
               "%4: f32[1,16,5,6] = conv@22(%0, %1) {dilations=[1,1], group=1, kernel_shape=[1,1], "

@@ -415,7 +415,7 @@ TEST_F(OneDnn, RefusesWithReasons) {
   expect("problem(%0: f32[N,64]) %1: f32[N,64] = relu@14(%0) return(%1) where N in 1..64",
          "late-bound");
   expect("problem(%0: f32[2,64]) %1: f32[2,64] = erf@13(%0) return(%1)", "erf is not among");
-  expect("problem(%0: f16[2,64]) %1: f16[2,64] = relu@14(%0) return(%1)", "f32");
+  expect("problem(%0: f64[2,64]) %1: f64[2,64] = relu@14(%0) return(%1)", "f32, f16 and bf16");
   expect("problem(%0: f32[2,64], %1: const f32[64,8]) %2: f32[2,64] = relu@14(%0); %3: f32[2,8] = "
          "mat_mul@13(%2, %1) "
          "return(%3)",

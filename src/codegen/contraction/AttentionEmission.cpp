@@ -38,6 +38,8 @@ public:
       query = place(a.query, head, firstQuery);
       key = place(a.key, keyHead, e.index(0));
       val = place(a.val, keyHead, e.index(0));
+      if (a.narrowQueries)
+        widenQueries();
       clear();
       // Keys after the last query of the block are masked for all of them.
       Value endKey = a.causal ? e.minimum(keys, e.add(firstQuery, queryCount)) : keys;
@@ -59,7 +61,30 @@ private:
     Value offset =
         e.add(e.mul(batch, emitProduct(e, side.batch)), e.mul(head, emitProduct(e, side.head)));
     return e.advance(e.pointerOf(side.value),
-                     e.add(offset, e.mul(position, emitProduct(e, side.position))), 4);
+                     e.add(offset, e.mul(position, emitProduct(e, side.position))),
+                     elementBytes(typeOf(side)));
+  }
+
+  dvt_type typeOf(const Attention::Side &side) { return e.problem.value(side.value).type; }
+
+  /// The task's queries in f32, a row after the other.
+  void widenQueries() {
+    Value position = emitProduct(e, a.query.position), channel = emitProduct(e, a.query.channel);
+    e.loop(e.index(0), queryCount, 1, [&](Value row) {
+      Value from = e.mul(row, position), to = e.mul(row, a.size);
+      e.vectorLoop(e.index(0), e.index(a.size), unsigned(lanes), 1, [&](Value i, Value mask) {
+        Value vector;
+        if (a.query.channel.is(1)) {
+          vector = e.loadVector(typeOf(a.query), query, e.add(from, i), unsigned(lanes), mask);
+        } else {
+          Value steps = e.mul(e.iota(unsigned(lanes), e.i64Type()), channel);
+          vector =
+              e.gather(typeOf(a.query), query, e.add(steps, e.add(from, e.mul(i, channel))), mask);
+        }
+        e.storeVector(DVT_F32, vector, scratch(at.queries), e.add(to, i), mask);
+      });
+    });
+    query = scratch(at.queries);
   }
 
   Value scratch(int64_t start) { return e.advance(e.workerScratch(), e.index(start), 4); }
@@ -94,7 +119,8 @@ private:
         positions = e.minimum(positions, e.splat(e.sub(keyCount, 1), unsigned(lanes)));
         Value offsets = e.mul(e.add(positions, firstKey), positionStride);
         e.loop(e.index(0), e.index(a.size), 1, [&](Value channel) {
-          Value turned = e.gather(DVT_F32, key, e.add(offsets, e.mul(channel, channelStride)));
+          Value turned =
+              e.gather(typeOf(a.key), key, e.add(offsets, e.mul(channel, channelStride)));
           e.storeVector(DVT_F32, turned, to, e.mul(channel, at.panel));
         });
         return;
@@ -102,7 +128,8 @@ private:
       e.vectorLoop(e.index(0), e.index(a.size), unsigned(lanes), 1, [&](Value channel, Value mask) {
         Values square;
         for (int64_t lane = 0; lane < lanes; ++lane)
-          square.push_back(e.loadVector(DVT_F32, key, e.add(keyOffset(e.add(first, lane)), channel),
+          square.push_back(e.loadVector(typeOf(a.key), key,
+                                        e.add(keyOffset(e.add(first, lane)), channel),
                                         unsigned(lanes), mask));
         square = e.transpose(square);
         int64_t count = mask ? a.size % lanes : lanes;
@@ -147,14 +174,15 @@ private:
 
   void scores(Value panel) {
     forRows([&](Value first, unsigned rows) {
-      Value position = emitProduct(e, a.query.position);
+      Value position = a.narrowQueries ? e.index(a.size) : emitProduct(e, a.query.position);
+      Value channel = a.narrowQueries ? e.index(1) : emitProduct(e, a.query.channel);
       TileOperands operands;
       operands.left = e.advance(query, e.mul(first, position), 4);
       operands.right = e.advance(scratch(at.turnedKeys), e.mul(panel, at.panel * a.size), 4);
       for (unsigned r = 0; r < rows; ++r)
         operands.rowOffsets.push_back(e.mul(position, int64_t(r)));
       TileNest nest;
-      nest.loops = {{e.index(a.size), emitProduct(e, a.query.channel), e.index(at.panel)}};
+      nest.loops = {{e.index(a.size), channel, e.index(at.panel)}};
       Values sums = emitTile(e, AttentionPlan::kVectors, operands, nest);
       for (unsigned r = 0; r < rows; ++r)
         for (unsigned v = 0; v < AttentionPlan::kVectors; ++v) {
@@ -258,7 +286,9 @@ private:
     forRows([&](Value first, unsigned rows) {
       TileOperands operands;
       operands.left = e.advance(scratch(at.scores), e.mul(first, plan.keys), 4);
-      operands.right = e.advance(val, e.add(e.mul(firstKey, stride), column), 4);
+      operands.rightType = typeOf(a.val);
+      operands.right =
+          e.advance(val, e.add(e.mul(firstKey, stride), column), elementBytes(operands.rightType));
       operands.rightMasks = masks;
       Value outputs =
           e.advance(scratch(at.outputs), e.add(e.mul(first, at.outputPitch), column), 4);
@@ -289,8 +319,8 @@ private:
           e.index(0), e.index(a.valueSize), unsigned(lanes), 1, [&](Value column, Value mask) {
             Value vector = e.loadVector(DVT_F32, scratch(at.outputs),
                                         e.add(e.mul(row, at.outputPitch), column), unsigned(lanes));
-            e.storeVector(DVT_F32, e.mul(vector, factor), result, e.add(e.mul(row, stride), column),
-                          mask);
+            e.storeVector(typeOf(a.result), e.mul(vector, factor), result,
+                          e.add(e.mul(row, stride), column), mask);
           });
     });
   }

@@ -25,7 +25,8 @@ struct Attention {
   int64_t heads, keyHeads, size, valueSize;
   double scale;
   bool causal;
-  std::optional<uint32_t> mask; ///< bool or f32
+  bool narrowQueries;           ///< of 16-bit floats: a task widens its own first
+  std::optional<uint32_t> mask; ///< bool or floats
   Access maskAccess;            ///< by batch, head, query, key
 
   /// Nothing where the problem has no attention; an error with the reason where it cannot be
@@ -47,7 +48,7 @@ struct AttentionPlan {
 struct AttentionScratch {
   int64_t panel;       ///< columns of a panel of turned keys
   int64_t outputPitch; ///< channels of the result, rounded up to vectors
-  int64_t turnedKeys, scores, outputs, maxima, sums, elements;
+  int64_t turnedKeys, scores, outputs, maxima, sums, queries, elements;
 
   AttentionScratch(const Attention &attention, const AttentionPlan &plan, const Machine &machine);
 };

@@ -24,8 +24,9 @@ struct Heads {
 Expected<Heads> readHeads(const ProblemReader &problem, uint32_t value,
                           const std::vector<unsigned> &order, int64_t heads, const char *what) {
   const dvt_value &dense = problem.value(value);
-  if (dense.type != DVT_F32)
-    return badInput("attention with {} of {}; f32 is supported", what, elementTypeName(dense.type));
+  if (!isFloatType(dense.type))
+    return badInput("attention with {} of {}; f32, f16 and bf16 are supported", what,
+                    elementTypeName(dense.type));
   std::vector<Product> own = denseAccess(dense, Layout())->strides, strides;
   std::vector<dvt_extent> extents;
   for (unsigned dimension : order) {
@@ -144,10 +145,11 @@ Expected<Attention> readAttention(const ProblemReader &problem, uint32_t anchor)
   a.valueSize = val->size;
   a.scale = ProblemReader::real(op, "scale", 1 / std::sqrt(double(a.size)));
   a.causal = ProblemReader::integer(op, "is_causal", 0);
+  a.narrowQueries = problem.value(a.query.value).type != DVT_F32;
   if (mask) {
     const dvt_value &value = problem.value(*mask);
-    if (value.type != DVT_F32 && value.type != DVT_BOOL)
-      return badInput("attention with a mask of {}; f32 and bool are supported",
+    if (!isFloatType(value.type) && value.type != DVT_BOOL)
+      return badInput("attention with a mask of {}; floats and bool are supported",
                       elementTypeName(value.type));
     auto access =
         broadcastAccess(value, Layout(), {a.batch, staticExtent(a.heads), a.queries, a.keys});
@@ -193,7 +195,8 @@ AttentionScratch::AttentionScratch(const Attention &attention, const AttentionPl
   outputs = scores + whole(plan.queries * plan.keys);
   maxima = outputs + whole(plan.queries * outputPitch);
   sums = maxima + whole(plan.queries);
-  elements = sums + whole(plan.queries);
+  queries = sums + whole(plan.queries);
+  elements = queries + (attention.narrowQueries ? whole(plan.queries * attention.size) : 0);
 }
 
 void proposeAttention(const ProblemReader &problem, const Machine &machine,
