@@ -15,13 +15,24 @@ func.func @main(%q: tensor<?x?x128xf32, ["N", "S", "128"]>, %k: tensor<?x?x64xf3
 
 // -----
 
-// A causal mask starts behind the cache, which attention without one cannot say.
+// A causal mask that starts behind the cache is written out.
 // CHECK-LABEL: func.func @main
-// CHECK-NOT: dvt.concat
-// CHECK: dvt.attention(%arg0, %arg1, %arg2, %{{.*}}, %arg3, %arg4)
+// CHECK: %[[K:.*]] = dvt.concat(%arg3, %arg1)
+// CHECK: %[[M:.*]] = dvt.constant {value = dense<{{\[\[}}true, true, true, true, false], [true, true, true, true, true]]>
+// CHECK: dvt.attention(%arg0, %[[K]], %{{.*}}, %[[M]]) {is_causal = 0 : i64
 func.func @main(%q: tensor<1x8x2x16xf32>, %k: tensor<1x4x2x16xf32>, %v: tensor<1x4x2x16xf32>, %pk: tensor<1x4x3x16xf32>, %pv: tensor<1x4x3x16xf32>) -> tensor<*xf32> {
   %none = dvt.none
   %y, %kk, %vv, %qk = dvt.attention(%q, %k, %v, %none, %pk, %pv) {is_causal = 1 : i64} : (tensor<1x8x2x16xf32>, tensor<1x4x2x16xf32>, tensor<1x4x2x16xf32>, none, tensor<1x4x3x16xf32>, tensor<1x4x3x16xf32>) -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>)
+  return %y : tensor<*xf32>
+}
+
+// -----
+
+// Beside another mask it stays.
+// CHECK-LABEL: func.func @main
+// CHECK: dvt.attention(%arg0, %arg1, %arg2, %arg5, %arg3, %arg4)
+func.func @main(%q: tensor<1x8x2x16xf32>, %k: tensor<1x4x2x16xf32>, %v: tensor<1x4x2x16xf32>, %pk: tensor<1x4x3x16xf32>, %pv: tensor<1x4x3x16xf32>, %mask: tensor<2x5xf32>) -> tensor<*xf32> {
+  %y, %kk, %vv, %qk = dvt.attention(%q, %k, %v, %mask, %pk, %pv) {is_causal = 1 : i64} : (tensor<1x8x2x16xf32>, tensor<1x4x2x16xf32>, tensor<1x4x2x16xf32>, tensor<2x5xf32>, tensor<1x4x3x16xf32>, tensor<1x4x3x16xf32>) -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>)
   return %y : tensor<*xf32>
 }
 

@@ -38,8 +38,9 @@ class Graph:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
-def decoder(layers=2, heads=6, shared=2, size=8, vocabulary=50, opset=18):
-    """Logits and grown caches of `layers` layers; op set 23 has the whole of attention as one op."""
+def decoder(layers=2, heads=6, shared=2, size=8, vocabulary=50, opset=18, causal=False):
+    """Logits and grown caches of `layers` layers; op set 23 has the whole of attention as one op, which may be causal
+    instead of taking a mask."""
     g, width = Graph(), heads * size
     whole = opset >= 23
     x = g("Gather", g.weight(vocabulary, width), "ids")
@@ -80,9 +81,9 @@ def decoder(layers=2, heads=6, shared=2, size=8, vocabulary=50, opset=18):
         if whole:
             q = g("RotaryEmbedding", q, cos, sin, "positions", num_heads=heads)
             k = g("RotaryEmbedding", k, cos, sin, "positions", num_heads=shared)
-            g.nodes.append(helper.make_node("Attention", [q, k, v, mask, f"past_k_{i}", f"past_v_{i}"],
+            g.nodes.append(helper.make_node("Attention", [q, k, v, "" if causal else mask, f"past_k_{i}", f"past_v_{i}"],
                                             [f"a{i}", f"present_k_{i}", f"present_v_{i}"], q_num_heads=heads,
-                                            kv_num_heads=shared, name=f"attention_{i}"))
+                                            kv_num_heads=shared, is_causal=int(causal), name=f"attention_{i}"))
             y = f"a{i}"
         else:
             k = g("Concat", f"past_k_{i}", rotate(split(k, shared)), axis=2)

@@ -45,11 +45,12 @@ def start(session, pasts):
         session.bind(name, array)
 
 
-@pytest.mark.parametrize("opset", [18, 23])
+@pytest.mark.parametrize("form", [{"opset": 18}, {"opset": 23}, {"opset": 23, "causal": True}],
+                         ids=["split", "whole", "causal"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("batch, past", [(1, 0), (2, 3)])
-def test_token_by_token(built, opset, mode, batch, past):
-    path, artifact = built.compile(state_models.decoder(opset=opset), "--state=auto", *MODES[mode])
+def test_token_by_token(built, form, mode, batch, past):
+    path, artifact = built.compile(state_models.decoder(**form), "--state=auto", *MODES[mode])
     truth, session, rng = truth_session(path), Session(built.library, artifact), np.random.default_rng(3)
     assert session.inputs["past_k_1"][1] == ["batch", "2", "past", "8"]
     pasts = caches(truth, batch, past, rng)

@@ -53,15 +53,45 @@ bool isGiven(Operation *op, unsigned operand) {
   return operand < op->getNumOperands() && !isAbsent(op->getOperand(operand));
 }
 
+/// What a causal mask lets through behind a cache: a query sees the keys up to its own, before
+/// which are all those of the cache. bool[queries, keys]
+Value seenBehind(PatternRewriter &rewriter, Location loc, Value past, Value keys,
+                 const Extent &queries) {
+  Type integer = rewriter.getI64Type();
+  auto scalar = RankedTensorType::get({}, integer);
+  auto length = [&](Value value) {
+    NamedAttribute from[] = {rewriter.getNamedAttr("start", rewriter.getI64IntegerAttr(2)),
+                             rewriter.getNamedAttr("end", rewriter.getI64IntegerAttr(3))};
+    Value one =
+        createValue(rewriter, loc, "shape", value, RankedTensorType::get({1}, integer), from);
+    return createReshape(rewriter, loc, one, scalar);
+  };
+  Value before = length(past), total = length(keys);
+  Value zero = createUniform(rewriter, loc, integer, {}, 0),
+        one = createUniform(rewriter, loc, integer, {}, 1);
+  Value end = createValue(rewriter, loc, "sub", {total, before}, scalar);
+  Extent all = extentsOf(typeOf(keys))[2];
+  Value key = createValue(rewriter, loc, "range", {zero, total, one}, tensorType(integer, {all}));
+  Value query =
+      createValue(rewriter, loc, "range", {zero, end, one}, tensorType(integer, {queries}));
+  query = createReshape(rewriter, loc, query, tensorType(integer, {queries, 1}));
+  Value last = createValue(rewriter, loc, "add", {query, before}, query.getType());
+  return createValue(rewriter, loc, "less_or_equal", {key, last},
+                     tensorType(rewriter.getI1Type(), {queries, all}));
+}
+
 LogicalResult takeCacheOut(Operation *op, PatternRewriter &rewriter) {
   bool hasPast = isGiven(op, 4) && isGiven(op, 5);
   if (!hasPast && !isUsed(op, 1) && !isUsed(op, 2))
     return failure();
-  // Lengths of keys mean something else with a cache, and so does the diagonal of a causal mask.
+  // Lengths of keys mean something else with a cache, and so do windows.
   if (isGiven(op, 6) || isGiven(op, 4) != isGiven(op, 5) || isUsed(op, 3) ||
-      (hasPast &&
-       (intAttribute(op, "is_causal", 0) || intAttribute(op, "left_window_size", -1) >= 0 ||
-        intAttribute(op, "right_window_size", -1) >= 0)))
+      (hasPast && (intAttribute(op, "left_window_size", -1) >= 0 ||
+                   intAttribute(op, "right_window_size", -1) >= 0)))
+    return failure();
+  // So does the diagonal of a causal mask, which without other masks can be written out.
+  bool isCausal = hasPast && intAttribute(op, "is_causal", 0);
+  if (isCausal && isGiven(op, 3))
     return failure();
   int64_t heads = intAttribute(op, "kv_num_heads", 0);
   std::optional<Shape> keyShape = headsShape(op->getOperand(1), heads),
@@ -77,10 +107,17 @@ LogicalResult takeCacheOut(Operation *op, PatternRewriter &rewriter) {
     value = joined(rewriter, op->getLoc(), op->getOperand(5), value, 2);
   }
   SmallVector<Value> operands{op->getOperand(0), key, value};
-  if (isGiven(op, 3))
+  NamedAttrList attributes(op->getAttrs());
+  if (isGiven(op, 3)) {
     operands.push_back(op->getOperand(3));
+  } else if (isCausal) {
+    Shape query = extentsOf(typeOf(op->getOperand(0)));
+    operands.push_back(
+        seenBehind(rewriter, op->getLoc(), op->getOperand(4), key, query[query.size() - 2]));
+    attributes.set("is_causal", rewriter.getI64IntegerAttr(0));
+  }
   Operation *plain = createOp(rewriter, op->getLoc(), "attention", operands,
-                              op->getResult(0).getType(), op->getAttrs());
+                              op->getResult(0).getType(), attributes.getAttrs());
   for (auto [result, now] :
        {std::pair(0u, Value(plain->getResult(0))), std::pair(1u, key), std::pair(2u, value)})
     if (result < op->getNumResults())
