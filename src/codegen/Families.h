@@ -44,5 +44,7 @@ Status emitDepthwiseKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
 Status emitAttentionKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
+Status emitRecurrentKernel(const ProblemReader &problem, const Machine &machine,
+                           const Schedule &schedule, KernelModule &module);
 
 } // namespace dovetail::codegen

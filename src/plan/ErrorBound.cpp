@@ -55,6 +55,13 @@ int64_t reductionLength(const Problem &problem) {
       if (const ProblemValue *a = operand(0); a && !a->extents.empty())
         longest = std::max(longest, std::max(staticOr(a->extents.back(), 1024),
                                              staticOr(a->extents.front(), 1024)));
+    } else if (op.name == "lstm" || op.name == "gru" || op.name == "rnn") {
+      // Each step adds the errors of its own sums to what is left of those before.
+      const ProblemValue *x = operand(0), *r = operand(2);
+      if (x && r && x->extents.size() == 3 && !r->extents.empty())
+        longest = std::max(longest,
+                           staticOr(x->extents[0], 64) +
+                               4 * (staticOr(x->extents[2], 64) + staticOr(r->extents.back(), 64)));
     } else if (op.name == "attention") {
       if (const ProblemValue *k = operand(1); k && k->extents.size() >= 2)
         longest = std::max(longest, staticOr(k->extents[k->extents.size() - 2], 1024) +

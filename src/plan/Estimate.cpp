@@ -45,6 +45,13 @@ double flopsOf(const Problem &problem, const SymbolValues &symbols) {
           op.attributes.count("transA") && std::get<int64_t>(op.attributes.at("transA")) != 0;
       if (!a.extents.empty())
         flops += 2 * outputs * valueOf(transposed ? a.extents.front() : a.extents.back(), symbols);
+    } else if (two && op.inputs.size() > 2 && op.inputs[2] != kNoValue &&
+               (op.name == "lstm" || op.name == "gru" || op.name == "rnn")) {
+      const ProblemValue &x = problem.values[op.inputs[0]];
+      if (x.extents.size() == 3)
+        flops += 2 * valueOf(x.extents[0], symbols) * valueOf(x.extents[1], symbols) *
+                 (elementsOf(problem.values[op.inputs[1]], symbols) +
+                  elementsOf(problem.values[op.inputs[2]], symbols));
     } else if (op.name == "attention" && two) {
       const ProblemValue &k = problem.values[op.inputs[1]];
       if (k.extents.size() >= 2)

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <new>
 #include <set>
 
@@ -183,6 +184,20 @@ private:
   std::vector<Prepared> ready;
 };
 
+/// Values whose noise is to be as small as the weights of that many inputs are in trained networks:
+/// recurrence with larger ones is chaos, in which no two kernels agree for long.
+std::map<uint32_t, double> dampedValues(const Problem &problem) {
+  std::map<uint32_t, double> damped;
+  for (const ProblemOp &op : problem.ops)
+    if (op.name == "lstm" || op.name == "gru" || op.name == "rnn")
+      for (size_t i : {1, 2})
+        if (const ProblemValue &weights = problem.values[op.inputs[i]]; !weights.extents.empty())
+          damped[op.inputs[i]] =
+              1 / std::sqrt(std::max<double>(
+                      1, double(weights.extents.back().evaluate({}).value_or(64))));
+  return damped;
+}
+
 ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &problem,
                                      const EvaluationOptions &options, const PhaseReport &report)
     : state(state), problem(problem), options(options), report(report), view(problem) {
@@ -216,6 +231,7 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
            op.name == "one_hot" || op.name == "reverse_sequence";
   });
   uint64_t seed = 1;
+  const std::map<uint32_t, double> damped = dampedValues(problem);
   for (uint32_t number : problem.inputs) {
     inputs.push_back(tensor(number));
     if (!options.build)
@@ -225,6 +241,8 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
                                   : noise(inputs.back().value->type, inputs.back().elements, seed);
     ++seed;
     dvt_type type = inputs.back().value->type;
+    if (auto found = damped.find(number); found != damped.end())
+      scaleNoise(type, inputs.back().bytes, found->second);
     if (indexing && (type == DVT_I32 || type == DVT_I64))
       std::fill(inputs.back().bytes.begin(), inputs.back().bytes.end(), uint8_t(0));
   }

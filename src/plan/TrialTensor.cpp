@@ -164,6 +164,24 @@ std::vector<uint8_t> noise(dvt_type type, int64_t elements, uint64_t seed) {
   return bytes;
 }
 
+namespace {
+template <typename T> void scaleAs(std::vector<uint8_t> &bytes, double factor) {
+  for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
+    T value;
+    std::memcpy(&value, &bytes[i], sizeof(T));
+    value = static_cast<T>(value * factor);
+    std::memcpy(&bytes[i], &value, sizeof(T));
+  }
+}
+} // namespace
+
+void scaleNoise(dvt_type type, std::vector<uint8_t> &bytes, double factor) {
+  if (type == DVT_F32)
+    scaleAs<float>(bytes, factor);
+  else if (type == DVT_F64)
+    scaleAs<double>(bytes, factor);
+}
+
 double relativeDifference(dvt_type type, const void *truth, const void *found, int64_t elements) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   bool isFloat = type == DVT_F32 || type == DVT_F64 || type == DVT_F16 || type == DVT_BF16;

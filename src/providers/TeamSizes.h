@@ -51,6 +51,10 @@ inline RoughWork roughWork(const ProblemReader &problem) {
              !a.empty())
       operations +=
           2 * results * static_cast<double>(op.integer("transA", 0) ? a.front() : a.back());
+    else if ((op.name() == "lstm" || op.name() == "gru" || op.name() == "rnn") && a.size() == 3 &&
+             op.hasInput(2))
+      operations +=
+          2 * static_cast<double>(a[0] * a[1]) * (elements(op.input(1)) + elements(op.input(2)));
     else if (op.name() == "attention" && a.size() > 1 && b.size() > 1)
       operations += 4 * elements(op.input(0)) * static_cast<double>(b[b.size() - 2]);
   }

@@ -18,6 +18,7 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
       {"depthwise", proposeDepthwise, packDepthwise},
       {"attention", proposeAttention, nullptr},
       {"blockmatmul", proposeBlockMatMul, packBlockMatMul},
+      {"recurrent", proposeRecurrent, packRecurrent, recurrentDemands},
   };
   return families;
 }

@@ -37,5 +37,10 @@ void packDepthwise(const ProblemReader &problem, const Machine &machine, const S
                    uint32_t input, const void *constant, void *packed);
 void proposeAttention(const ProblemReader &problem, const Machine &machine,
                       const ScheduleSink &sink);
+void proposeRecurrent(const ProblemReader &problem, const Machine &machine,
+                      const ScheduleSink &sink);
+void packRecurrent(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                   uint32_t input, const void *constant, void *packed);
+std::vector<ValueDemand> recurrentDemands(const ProblemReader &problem);
 
 } // namespace dovetail::codegen

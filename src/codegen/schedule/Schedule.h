@@ -49,6 +49,14 @@ struct ScheduleSink {
   std::function<void(const char *family, std::string reason)> refuse;
 };
 
+/// What a kernel relies on and only the values at run time can tell: all elements of an i32 input
+/// lie in [0, an extent of another].
+struct ValueDemand {
+  uint32_t input;                  ///< whose elements
+  uint32_t extentInput, dimension; ///< the upper bound
+  const char *what;                ///< for the message
+};
+
 struct ScheduleFamily {
   const char *name;
   /// Offers what the family has for the problem, best guess first. Deterministic.
@@ -57,6 +65,8 @@ struct ScheduleFamily {
   /// never packs.
   void (*pack)(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                uint32_t input, const void *constant, void *packed);
+  /// Null where the family relies on nothing.
+  std::vector<ValueDemand> (*demands)(const ProblemReader &problem) = nullptr;
 };
 
 /// All families, in the order in which their candidates are listed.

@@ -3,10 +3,24 @@
 // Recurrent ops, Fourier transforms and losses.
 #include "graph/shapes/ShapeRules.h"
 
+#include <tuple>
+
 namespace dovetail::graph {
 namespace {
 
-Status recurrent(InferContext &c) {
+/// Operand `number`, where it is there, must have these extents.
+Status needOperand(InferContext &c, size_t number, const Shape &extents, const char *what) {
+  if (!c.has(number))
+    return Status::success();
+  if (Status status = c.needRank(number, extents.size()); !status)
+    return status;
+  for (size_t i = 0; i < extents.size(); ++i)
+    if (Status status = c.needEqual(c.shape(number)[i], extents[i], what); !status)
+      return status;
+  return Status::success();
+}
+
+template <int Gates> Status recurrent(InferContext &c) {
   for (size_t i = 0; i < 3; ++i)
     if (Status status = c.needRank(i, 3); !status)
       return status;
@@ -21,7 +35,19 @@ Status recurrent(InferContext &c) {
   if (Status status = c.needEqual(c.shape(2)[2], hidden, "hidden_size and recurrent weights");
       !status)
     return status;
+  const Extent rows = hidden * Gates;
   Shape last = batchFirst ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
+  const std::tuple<size_t, Shape, const char *> operands[] = {
+      {1, {directions, rows, input[2]}, "weights and inputs"},
+      {2, {directions, rows, hidden}, "recurrent weights and hidden units"},
+      {3, {directions, rows * 2}, "biases and hidden units"},
+      {4, {batch}, "sequence lengths and sequences"},
+      {5, last, "initial states and sequences"},
+      {6, last, "initial cell states and sequences"},
+      {7, {directions, hidden * 3}, "peepholes and hidden units"}};
+  for (const auto &[number, extents, what] : operands)
+    if (Status status = needOperand(c, number, extents, what); !status)
+      return status;
   c.result(0, c.type(0),
            batchFirst ? Shape{batch, steps, directions, hidden}
                       : Shape{steps, directions, batch, hidden});
@@ -89,8 +115,9 @@ Status loss(InferContext &c) {
 } // namespace
 
 void addSequenceModelRules(ShapeRules &rules) {
-  for (const char *name : {"lstm", "gru", "rnn"})
-    rules[name] = recurrent;
+  rules["lstm"] = recurrent<4>;
+  rules["gru"] = recurrent<3>;
+  rules["rnn"] = recurrent<1>;
   rules["dft"] = fourier;
   rules["stft"] = shortTimeFourier;
   rules["negative_log_likelihood_loss"] = loss;

@@ -115,6 +115,8 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &
   };
   std::for_each(source.inputs, source.inputs + source.input_count, addTensor);
   std::for_each(source.outputs, source.outputs + source.output_count, addTensor);
+  if (const ScheduleFamily *family = findScheduleFamily(schedule.family()); family->demands)
+    kernel->demands = family->demands(problem);
   if (Status status = kernel->mapCode(args, machine); !status)
     return status.takeError();
   if (Status status = kernel->packConstants(problem, machine, schedule, args); !status)
@@ -154,6 +156,21 @@ dvt_code LoadedKernel::checkTensors(const dvt_run_args &args, dvt_error *error) 
   return DVT_OK;
 }
 
+dvt_code LoadedKernel::checkValues(const dvt_run_args &args, dvt_error *error) const {
+  for (const ValueDemand &demand : demands) {
+    const dvt_tensor &tensor = args.inputs[demand.input];
+    const void *data = constants[demand.input] ? constants[demand.input] : tensor.data;
+    int64_t count = 1, most = args.inputs[demand.extentInput].extents[demand.dimension];
+    for (uint32_t i = 0; i < tensor.rank; ++i)
+      count *= tensor.extents[i];
+    for (int64_t i = 0; i < count; ++i)
+      if (int32_t found = static_cast<const int32_t *>(data)[i]; found < 0 || found > most)
+        return report(error, DVT_BAD_INPUT,
+                      fmt::format("{} {} is outside [0, {}]", demand.what, found, most));
+  }
+  return DVT_OK;
+}
+
 namespace {
 struct PhaseCall {
   PhaseFunction function;
@@ -168,6 +185,8 @@ void runTasks(void *argument, int64_t begin, int64_t end, uint32_t worker) {
 
 dvt_code LoadedKernel::run(const dvt_run_args &args, dvt_error *error) const {
   if (dvt_code code = checkTensors(args, error); code != DVT_OK)
+    return code;
+  if (dvt_code code = checkValues(args, error); code != DVT_OK)
     return code;
   if (workspaceBytes() > args.workspace_bytes || (workspaceBytes() && !args.workspace))
     return report(error, DVT_BAD_INPUT,

@@ -35,6 +35,7 @@ private:
   Status packConstants(const codegen::ProblemReader &problem, const codegen::Machine &machine,
                        const codegen::Schedule &schedule, const dvt_prepare_args &args);
   dvt_code checkTensors(const dvt_run_args &args, dvt_error *error) const;
+  dvt_code checkValues(const dvt_run_args &args, dvt_error *error) const;
 
   struct Phase {
     codegen::PhaseFunction function;
@@ -48,7 +49,8 @@ private:
   uint8_t *code = nullptr;
   uint64_t codeBytes = 0;
   std::vector<Phase> phases;
-  std::vector<TensorShape> tensors; ///< inputs, then outputs
+  std::vector<TensorShape> tensors;          ///< inputs, then outputs
+  std::vector<codegen::ValueDemand> demands; ///< checked at each run
   uint32_t inputCount = 0, extentCount = 0, threads = 1;
   uint64_t sharedBytes = 0, scratchStride = 0;
   std::vector<const void *>

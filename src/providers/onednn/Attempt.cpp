@@ -217,7 +217,9 @@ public:
     r.inputLayouts.assign(problem.raw().input_count, "");
     r.outputLayouts.assign(problem.raw().output_count, "");
     r.algorithm = algorithmOf(library, attempt);
-    r.isReference = isPlainLoops(implementation(library, attempt.stages.back().description));
+    // What is called so among recurrent ones multiplies by the library's matrix products.
+    r.isReference = attempt.family != "recurrent" &&
+                    isPlainLoops(implementation(library, attempt.named().description));
     for (const Stage &stage : attempt.stages) {
       r.bindings.emplace_back();
       for (const Argument &argument : stage.arguments)
@@ -238,7 +240,7 @@ public:
 
   /// The name of an implementation, without what is known of its team.
   static std::string algorithmOf(const Library &library, const Attempt &attempt) {
-    const std::string name = implementation(library, attempt.stages.back().description);
+    const std::string name = implementation(library, attempt.named().description);
     return (isImageToColumn(attempt, name) ? "gemm" : attempt.family) + ":" + name;
   }
 
@@ -271,7 +273,8 @@ private:
                     argument.widen,
                     argument.widen ? match.grids.at(argument.view.value) : Grid{},
                     false,
-                    0};
+                    0,
+                    argument.assembled};
     if (argument.derived.isPresent()) {
       Dims dims(argument.derived.rank, 1);
       dims.back() = argument.derived.count;
@@ -279,6 +282,14 @@ private:
           Desc::strided(library, argument.derived.type, dims, providers::denseStrides(dims));
       if (!binding.desc)
         return false;
+    } else if (argument.assembled) {
+      // Its own bytes go with the preparing; what the primitive wants is always a copy.
+      const Assembled &assembled = *argument.assembled;
+      binding.plain = Desc::strided(library, dnnl_f32, assembled.dims, assembled.strides);
+      if (!binding.plain || !binding.desc)
+        return false;
+      binding.needsPacking = resolved.packs = true;
+      resolved.packedBytes += binding.desc.bytes();
     } else if (argument.temporary < 0) {
       binding.plain = plainOf(argument.view, binding.desc);
       if (!binding.desc)
@@ -290,8 +301,11 @@ private:
     } else if (!binding.desc) {
       return false;
     } else {
-      resolved.temporaryBytes =
-          std::max(resolved.temporaryBytes, (binding.desc.bytes() + 63) / 64 * 64);
+      const size_t number = static_cast<size_t>(argument.temporary);
+      if (resolved.temporaryBytes.size() <= number)
+        resolved.temporaryBytes.resize(number + 1);
+      uint64_t &bytes = resolved.temporaryBytes[number];
+      bytes = std::max(bytes, (binding.desc.bytes() + 63) / 64 * 64);
     }
     resolved.bindings.back().push_back(std::move(binding));
     return true;
@@ -310,8 +324,8 @@ private:
     if (problem.value(value).strides)
       return false;
     binding.converts = true;
-    binding.place = resolved.temporaryBytes;
-    resolved.temporaryBytes += (binding.desc.bytes() + 63) / 64 * 64;
+    binding.place = resolved.convertedBytes;
+    resolved.convertedBytes += (binding.desc.bytes() + 63) / 64 * 64;
     return true;
   }
 
@@ -400,6 +414,8 @@ bool make(Maker &maker) {
     return makeConvolution(maker);
   if (is({"mat_mul", "gemm"}))
     return makeMatMul(maker);
+  if (isRecurrent(name))
+    return makeRecurrent(maker);
   if (is({"q_linear_conv", "conv_integer"}))
     return makeConvolution(maker);
   if (is({"q_linear_mat_mul", "mat_mul_integer"}))
@@ -456,6 +472,13 @@ bool isMisleading(const Library &library, const Attempt &attempt, const Match &m
 
 } // namespace
 
+uint64_t Resolved::temporaryPlace(size_t number) const {
+  uint64_t place = convertedBytes;
+  for (size_t i = 0; i < number && i < temporaryBytes.size(); ++i)
+    place += temporaryBytes[i];
+  return place;
+}
+
 namespace {
 
 /// Whether a contraction of 16-bit floats is also offered as one of f32 with conversions around it:
@@ -507,8 +530,7 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
         resolved->threads = used;
         if (!visit(attempt, *resolved))
           return false;
-      } while (library.primitive_desc_next_impl(attempt.stages.back().description.get()) ==
-               dnnl_success);
+      } while (library.primitive_desc_next_impl(attempt.named().description.get()) == dnnl_success);
       return true;
     });
     maker.wanted = wanted;

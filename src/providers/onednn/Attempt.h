@@ -17,6 +17,13 @@ namespace dovetail::onednn {
 /// How activations are laid out.
 enum class Style { Any, RowMajor, ChannelsLast, Blocked16, Blocked8, Blocked4 };
 
+/// A constant made of the problem's constants while preparing, such as gates in another order.
+struct Assembled {
+  std::vector<uint32_t> values; ///< f32 constants it is made of
+  Dims dims, strides;           ///< of what `make` gives
+  std::function<std::vector<float>(const std::vector<const float *> &)> make;
+};
+
 /// What an execution argument of a primitive is bound to.
 struct Argument {
   int id = 0; ///< DNNL_ARG_*
@@ -26,6 +33,7 @@ struct Argument {
   Derived derived = {};  ///< or this
   bool flipSign = false; ///< a constant of u8 that the primitive gets as s8, 128 less
   bool widen = false;    ///< a quantised constant that the primitive gets as f32
+  std::shared_ptr<const Assembled> assembled = nullptr; ///< or this
 };
 
 /// One primitive.
@@ -34,8 +42,8 @@ struct Stage {
   std::vector<Argument> arguments;
 };
 
-/// One way to serve the problem; the last stage's implementations are stepped through, earlier ones
-/// are fixed.
+/// One way to serve the problem; one stage's implementations are stepped through, the others are
+/// fixed.
 struct Attempt {
   std::string family;
   std::string numerics = "f32";
@@ -48,6 +56,10 @@ struct Attempt {
   /// Layouts that the problem itself states, first operand and result; empty where the
   /// implementation chooses.
   std::vector<std::string> fixedLayouts;
+  /// The stage that gives the attempt its name; the last one by default.
+  std::optional<size_t> namedStage = std::nullopt;
+
+  const Stage &named() const { return namedStage ? stages[*namedStage] : stages.back(); }
 };
 
 /// An argument with its final layout.
@@ -66,6 +78,7 @@ struct Binding {
   /// `place` on.
   bool converts = false;
   uint64_t place = 0;
+  std::shared_ptr<const Assembled> assembled = nullptr; ///< as in Argument
 };
 
 /// An implementation with everything settled.
@@ -73,11 +86,15 @@ struct Resolved {
   std::string algorithm, numerics;
   std::vector<std::string> inputLayouts, outputLayouts;
   std::vector<std::vector<Binding>> bindings; ///< for each stage
-  uint64_t temporaryBytes = 0;                ///< of intermediates, rounded up to whole cache lines
+  std::vector<uint64_t> temporaryBytes; ///< of each intermediate, rounded up to whole cache lines
+  uint64_t convertedBytes = 0; ///< of operands and results in f32, in front of intermediates
   uint64_t scratchBytes = 0, packedBytes = 0;
   uint32_t threads = 1; ///< of its team
   bool packs = false;
   bool isReference = false; ///< oneDNN's plain loops
+  uint64_t workspaceBytes() const { return temporaryPlace(temporaryBytes.size()) + scratchBytes; }
+  /// Where an intermediate starts; the scratchpad lies behind the last one.
+  uint64_t temporaryPlace(size_t number) const;
 };
 
 /// Called for every attempt; it steps through the implementations. Returns false to stop.
@@ -199,6 +216,7 @@ bool makeReorder(Maker &maker);
 bool makePointwise(Maker &maker);
 bool makeRequantization(Maker &maker);
 bool makeQuantizedSum(Maker &maker);
+bool makeRecurrent(Maker &maker);
 
 /// Visits every implementation of every attempt, always in the same order; where `wanted` is not
 /// empty, only those of algorithms of that name. `visit` gets the attempt, to make primitives of,

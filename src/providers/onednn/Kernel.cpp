@@ -146,9 +146,8 @@ std::vector<float> Kernel::widen(const ProblemReader &problem, const Binding &bi
   return result;
 }
 
-void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding,
-                            const dvt_prepare_args &args, std::string &reason) {
-  const uint32_t value = binding.view.value;
+const void *Kernel::givenBytes(const ProblemReader &problem, uint32_t value,
+                               const dvt_prepare_args &args, std::string &reason) {
   const void *bytes = nullptr;
   if (int32_t input = problem.inputPosition(value); input >= 0) {
     bytes = args.constants ? args.constants[input] : nullptr;
@@ -166,9 +165,29 @@ void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding
       bytes = copy;
     }
   }
-  if (!bytes) {
+  if (!bytes)
     reason = "a constant operand came without bytes";
-    return nullptr;
+  return bytes;
+}
+
+void *Kernel::constantBytes(const ProblemReader &problem, const Binding &binding,
+                            const dvt_prepare_args &args, std::string &reason) {
+  const uint32_t value = binding.view.value;
+  std::vector<float> made;
+  const void *bytes = nullptr;
+  if (binding.assembled) {
+    std::vector<const float *> sources;
+    for (uint32_t source : binding.assembled->values) {
+      sources.push_back(static_cast<const float *>(givenBytes(problem, source, args, reason)));
+      if (!sources.back())
+        return nullptr;
+    }
+    made = binding.assembled->make(sources);
+    bytes = made.data();
+  } else {
+    bytes = givenBytes(problem, value, args, reason);
+    if (!bytes)
+      return nullptr;
   }
   if (!binding.needsPacking && !binding.flipSign && !binding.widen)
     return const_cast<void *>(bytes);
@@ -238,14 +257,14 @@ bool Kernel::addStage(const ProblemReader &problem, size_t index, const dvt_prep
       if (!derive(problem, binding, args, argument, reason))
         return false;
     } else if (binding.temporary < 0) {
-      int32_t input = problem.inputPosition(binding.view.value),
-              output = problem.outputPosition(binding.view.value);
-      if (problem.isConstant(binding.view.value)) {
+      if (binding.assembled || problem.isConstant(binding.view.value)) {
         argument.source = Source::Constant;
         argument.constant = constantBytes(problem, binding, args, reason);
         if (!argument.constant)
           return false;
       } else {
+        const int32_t input = problem.inputPosition(binding.view.value),
+                      output = problem.outputPosition(binding.view.value);
         const auto position = static_cast<uint32_t>(input >= 0 ? input : output);
         argument.source = binding.converts ? Source::Workspace
                           : input >= 0     ? Source::Input
@@ -256,13 +275,14 @@ bool Kernel::addStage(const ProblemReader &problem, size_t index, const dvt_prep
                                  static_cast<int64_t>(binding.desc.bytes() / sizeof(float)),
                                  problem.type(binding.view.value)});
       }
+    } else {
+      argument.place = program->resolved.temporaryPlace(static_cast<size_t>(binding.temporary));
     }
     stage.arguments.push_back(argument);
   }
-  // One intermediate at most, in front of the scratchpad.
   if (const Desc &scratch = program->scratch[index])
     stage.arguments.push_back({DNNL_ARG_SCRATCHPAD, Source::Workspace,
-                               program->resolved.temporaryBytes, nullptr, scratch.get()});
+                               program->resolved.temporaryPlace(SIZE_MAX), nullptr, scratch.get()});
   stages.push_back(std::move(stage));
   return true;
 }

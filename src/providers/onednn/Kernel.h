@@ -39,9 +39,7 @@ public:
   ~Kernel();
   Kernel(const Kernel &) = delete;
 
-  uint64_t workspaceBytes() const {
-    return program->resolved.temporaryBytes + program->resolved.scratchBytes;
-  }
+  uint64_t workspaceBytes() const { return program->resolved.workspaceBytes(); }
   /// Nothing on success, else why not.
   dvt_code run(const dvt_run_args &args, std::string &reason);
 
@@ -83,6 +81,9 @@ private:
       : program(std::move(made)), library(*program->library) {}
   bool addStage(const ProblemReader &problem, size_t index, const dvt_prepare_args &args,
                 std::string &reason);
+  /// Bytes of a constant as the problem or the caller has them; null with `reason` on failure.
+  const void *givenBytes(const ProblemReader &problem, uint32_t value, const dvt_prepare_args &args,
+                         std::string &reason);
   /// A constant in the layout of its binding: the caller's bytes, or a copy.
   void *constantBytes(const ProblemReader &problem, const Binding &binding,
                       const dvt_prepare_args &args, std::string &reason);

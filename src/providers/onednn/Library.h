@@ -42,7 +42,9 @@ constexpr const char *kProviderName = kGeneration == 2 ? "onednn2" : "onednn";
   F(batch_normalization_forward_primitive_desc_create) F(binary_primitive_desc_create) \
   F(eltwise_forward_primitive_desc_create) F(reduction_primitive_desc_create) \
   F(resampling_forward_primitive_desc_create) F(concat_primitive_desc_create) \
-  F(prelu_forward_primitive_desc_create) F(reorder_primitive_desc_create)
+  F(prelu_forward_primitive_desc_create) F(reorder_primitive_desc_create) \
+  F(vanilla_rnn_forward_primitive_desc_create) F(lstm_forward_primitive_desc_create) \
+  F(gru_forward_primitive_desc_create) F(lbr_gru_forward_primitive_desc_create)
 // clang-format on
 
 /// One loaded library with a CPU engine. Thread safe once loaded: the functions are oneDNN's own.

@@ -34,6 +34,8 @@ public:
   std::optional<Match> run() {
     if (!checkWhole())
       return std::nullopt;
+    if (isRecurrent(problem.op(0).name()))
+      return takeRecurrent() ? std::optional(std::move(match)) : std::nullopt;
     uint32_t index = 0;
     for (; index < problem.opCount() && isPrefix(index); ++index)
       if (!takePrefix(index))
@@ -62,7 +64,8 @@ private:
       return refuse(*unknown);
     if (std::optional<std::string> symbol = problem.symbolicExtent())
       return refuse("extents known only at run time (" + *symbol + "); late-bound");
-    if (problem.opCount() == 0 || problem.raw().output_count != 1)
+    if (problem.opCount() == 0 ||
+        (problem.raw().output_count != 1 && !isRecurrent(problem.op(0).name())))
       return refuse("one result is supported, found " + std::to_string(problem.raw().output_count));
     for (uint32_t v = 0; v < problem.raw().value_count; ++v) {
       if (providers::product(problem.extents(v)) == 0)
@@ -199,6 +202,20 @@ private:
       if (axis >= order.size() || seen[axis])
         return false;
       seen[axis] = true;
+    }
+    return true;
+  }
+
+  /// Recurrent ops stand alone, with all their results.
+  bool takeRecurrent() {
+    OpReader op = problem.op(0);
+    if (problem.opCount() > 1)
+      return refuse(std::string(op.name()) + " together with other ops is not supported");
+    for (uint32_t i = 0; i < op.inputCount(); ++i)
+      match.operands.push_back(op.hasInput(i) ? external(op.input(i)) : View());
+    for (uint32_t i = 0; i < op.outputCount(); ++i) {
+      const bool wanted = op.output(i) != DVT_NO_VALUE && problem.outputPosition(op.output(i)) >= 0;
+      match.results.push_back(wanted ? external(op.output(i)) : View());
     }
     return true;
   }
@@ -468,6 +485,8 @@ private:
 };
 
 } // namespace
+
+bool isRecurrent(std::string_view name) { return name == "lstm" || name == "gru" || name == "rnn"; }
 
 std::optional<Match> matchProblem(const ProblemReader &problem, std::string &reason) {
   return Matcher(problem, reason).run();

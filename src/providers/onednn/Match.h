@@ -61,6 +61,8 @@ struct Match {
   uint32_t mainOp = 0;
   std::vector<View> operands; ///< of the main op, absent ones included
   View result;                ///< the problem's output in the dimensions of the main op's result
+  std::vector<View>
+      results; ///< of a recurrent op, each in its own dimensions; absent ones included
   std::vector<PostOp> postOps;
   std::map<uint32_t, Grid> grids; ///< of the problem's inputs that are quantised
   std::optional<Grid> resultGrid;
@@ -69,6 +71,8 @@ struct Match {
   bool isQuantized() const { return !grids.empty() || resultGrid; }
   std::string summary; ///< "transpose+mat_mul+add"
 };
+
+bool isRecurrent(std::string_view name);
 
 /// Nothing where the problem has another form, with `reason` filled.
 std::optional<Match> matchProblem(const ProblemReader &problem, std::string &reason);

@@ -65,6 +65,8 @@ dvt_code checkCall(const dvt_provider *provider, const dvt_target *target,
 /// Part of a core's peak that implementations of this name reach, from experience.
 double efficiencyOf(std::string_view algorithm) {
   auto has = [&](std::string_view part) { return algorithm.find(part) != std::string_view::npos; };
+  if (algorithm.starts_with("recurrent:"))
+    return has("brgemm") ? 0.25 : 0.15;
   if (has("ref"))
     return 0.005;
   if (has("wino_4x3")) // fewer operations than are counted
@@ -159,7 +161,7 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
     candidate.algorithm = resolved.algorithm.c_str();
     candidate.input_layouts = in.data();
     candidate.output_layouts = out.data();
-    candidate.workspace_bytes = resolved.temporaryBytes + resolved.scratchBytes;
+    candidate.workspace_bytes = resolved.workspaceBytes();
     candidate.packed_bytes = resolved.packedBytes;
     candidate.packing = resolved.packs ? DVT_PACKING_AT_LOAD : DVT_PACKING_NONE;
     candidate.threading = resolved.threads > 1 ? DVT_THREADING_OPENMP : DVT_THREADING_SERIAL;
