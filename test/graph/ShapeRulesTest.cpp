@@ -379,6 +379,12 @@ TEST(Refusals, NameWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(message("MaxPool(f32[1,2,1,8]) kernel_shape=3,1 strides=2,2").find("axis 2"),
             std::string::npos);
+  EXPECT_NE(message("LSTM(f32[7,2,5], f32[1,31,5], f32[1,32,8]) /3").find("weights and inputs"),
+            std::string::npos);
+  EXPECT_NE(message("GRU(f32[7,2,5], f32[1,24,5], f32[1,24,8], f32[1,47]) /2").find("biases"),
+            std::string::npos);
+  EXPECT_NE(message("RNN(f32[7,2,5], f32[1,8,5], f32[1,8,8], _, i32[3]) /2").find("lengths"),
+            std::string::npos);
   EXPECT_NE(message("ConvTranspose(f32[1,2,1,8], f32[2,4,1,1]) pads=1,0,1,0").find("axis 2"),
             std::string::npos);
 }

@@ -49,8 +49,8 @@ MODELS = [
     *(Model(name, trained=False) for name in ("resnet50", "convnext_tiny", "vit_b_16", "bert_base_128")),
     Model("magika_v3_3", "bytes", [(1, 2048), (3, 2048)], quick=("mixed", "native-only")),
     Model("basic_pitch", quick=("native-only",)),
-    Model("silero_vad", quick=("mixed", "reference-only")),
-    Model("lstm_bi2", trained=False, quick=("mixed", "reference-only")),
+    Model("silero_vad", quick=("mixed", "native-only", "library-first", "reference-only")),
+    Model("lstm_bi2", trained=False, quick=("mixed", "native-only", "library-first", "reference-only")),
     Model("minilm_l6_int8", names=("batch", "sequence"), sizes=[(1, 128), (2, 30), (1, 7)], quick=("mixed",)),
     Model("bert_base_dyn", names=("batch", "seq"), sizes=[(1, 128), (2, 40), (1, 200)], trained=False),
     *(Model(f"llama_100m_{kind}", names=("seq", "past"), sizes=[(1, 128), (16, 0), (3, 50)], trained=False)

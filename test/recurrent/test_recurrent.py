@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LSTM, GRU and RNN with the options of ONNX, against onnxruntime. A model holds many nodes, each with other options, so
-that one compilation serves them all. onnxruntime has no batchwise layout: those nodes are judged by their twins of the
-other layout, with operands and results transposed."""
+"""LSTM, GRU and RNN with the options of ONNX, against onnxruntime. A model holds many nodes, each with other options,
+so that one compilation serves them all. onnxruntime has no batchwise layout: those nodes are judged by their twins of
+the other layout, with operands and results transposed."""
 import itertools
 import os
 import pathlib
@@ -29,8 +29,8 @@ def command(*arguments, code=0) -> subprocess.CompletedProcess:
 class Net:
     """One recurrent node with its constants, and the values that only its runs know."""
 
-    def __init__(self, number, op, direction="forward", layout=0, lengths=None, states=True, known_states=False, bias=True,
-                 peepholes=False, results="yhc", steps=5, batch=3, width=7, hidden=9, **attributes):
+    def __init__(self, number, op, direction="forward", layout=0, lengths=None, states=True, known_states=False,
+                 bias=True, peepholes=False, results="yhc", steps=5, batch=3, width=7, hidden=9, **attributes):
         self.name, self.op, self.layout, self.attributes = f"n{number}", op, layout, attributes
         self.direction, self.hidden = direction, hidden
         self.sides = 2 if direction == "bidirectional" else 1
@@ -156,7 +156,8 @@ def test_every_option(tmp_path, op, side):
 @pytest.mark.parametrize("side", ("native", "onednn"))
 def test_sizes(tmp_path, side):
     """Hidden units and batches around what fits a vector, a tile and a task."""
-    sizes = [(1, 1, 1, 1), (2, 1, 3, 16), (3, 1, 16, 17), (1, 5, 40, 64), (7, 26, 8, 33), (40, 2, 5, 48), (9, 1, 31, 130)]
+    sizes = [(1, 1, 1, 1), (2, 1, 3, 16), (3, 1, 16, 17), (1, 5, 40, 64), (7, 26, 8, 33), (40, 2, 5, 48),
+             (9, 1, 31, 130)]
     nets = [Net(100 + i, op, DIRECTIONS[i % 3], steps=steps, batch=batch, width=width, hidden=hidden,
                 **({"linear_before_reset": 1} if op == "GRU" and i % 2 else {}))
             for i, ((steps, batch, width, hidden), op) in enumerate(itertools.product(sizes, GATES))]
@@ -170,8 +171,8 @@ def test_activations(tmp_path):
     nets = [Net(i, "RNN", activations=[name], **({"activation_alpha": alpha} if alpha else {}),
                 **({"activation_beta": beta} if beta else {}))
             for i, (name, alpha, beta) in enumerate(functions)]
-    nets.append(Net(20, "LSTM", "bidirectional", activations=["HardSigmoid", "Tanh", "Softsign", "Sigmoid", "Elu", "Tanh"],
-                    activation_alpha=[0.3, 0.5], activation_beta=[0.4]))
+    nets.append(Net(20, "LSTM", "bidirectional", activation_alpha=[0.3, 0.5], activation_beta=[0.4],
+                    activations=["HardSigmoid", "Tanh", "Softsign", "Sigmoid", "Elu", "Tanh"]))
     nets.append(Net(21, "GRU", "bidirectional", activations=["Sigmoid", "Softsign", "HardSigmoid", "Tanh"],
                     activation_alpha=[0.25], activation_beta=[0.5]))
     check(tmp_path, nets, "native")

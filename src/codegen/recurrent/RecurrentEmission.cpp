@@ -291,7 +291,9 @@ private:
     for (unsigned number = 0; number < shape.passes.size(); ++number) {
       const RecurrentShape::Pass &pass = shape.passes[number];
       Value left = number ? resets : before;
-      e.loop(e.index(0), e.index(pass.panels), 1, [&](Value panel) {
+      e.loop(e.index(0), e.index(pass.panels), 1, [&](Value turn) {
+        // Weights that do not quite fit the cache are found there at the turn of each step.
+        Value panel = e.select(e.eq(odd, e.index(0)), turn, e.sub(e.index(pass.panels - 1), turn));
         Value weights = packedPanel(net.r, pass, panel, net.hidden);
         forTiles(rows, [&](Value row, unsigned size) {
           Tile tile{step, chunkStart, before, after, panel, row, size, {}, {}};
