@@ -19,6 +19,7 @@ namespace dovetail::onednn {
 
 #define DOVETAIL_ONEDNN_NUMBER(name) dnnl_##name,
 const Numbers kNumbers = {{DOVETAIL_ONEDNN_ALGORITHMS(DOVETAIL_ONEDNN_NUMBER)},
+                          {DOVETAIL_ONEDNN_DIRECTIONS(DOVETAIL_ONEDNN_NUMBER)},
                           {DOVETAIL_ONEDNN_QUERIES(DOVETAIL_ONEDNN_NUMBER)},
                           {DOVETAIL_ONEDNN_DESC_QUERIES(DOVETAIL_ONEDNN_NUMBER)},
                           DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE};

@@ -16,6 +16,8 @@
   F(eltwise_soft_relu) F(eltwise_sqrt) F(eltwise_square) F(eltwise_swish) F(eltwise_tanh) \
   F(binary_add) F(binary_div) F(binary_max) F(binary_min) F(binary_mul) F(binary_sub) \
   F(pooling_max) F(pooling_avg_include_padding) F(pooling_avg_exclude_padding)
+#define DOVETAIL_ONEDNN_DIRECTIONS(F) \
+  F(unidirectional_left2right) F(unidirectional_right2left) F(bidirectional_concat)
 /// Asked of primitive descriptors.
 #define DOVETAIL_ONEDNN_QUERIES(F) F(query_impl_info_str) F(query_scratchpad_md) F(query_exec_arg_md)
 /// Asked of memory descriptors, which are structures up to generation 2.
@@ -30,12 +32,14 @@ namespace dovetail::onednn {
 struct Numbers {
 #define DOVETAIL_ONEDNN_POSITION(name) at_##name,
   enum AlgorithmAt : size_t { DOVETAIL_ONEDNN_ALGORITHMS(DOVETAIL_ONEDNN_POSITION) algorithmCount };
+  enum DirectionAt : size_t { DOVETAIL_ONEDNN_DIRECTIONS(DOVETAIL_ONEDNN_POSITION) directionCount };
   enum QueryAt : size_t { DOVETAIL_ONEDNN_QUERIES(DOVETAIL_ONEDNN_POSITION) queryCount };
   enum DescQueryAt : size_t {
     DOVETAIL_ONEDNN_DESC_QUERIES(DOVETAIL_ONEDNN_POSITION) descQueryCount
   };
 #undef DOVETAIL_ONEDNN_POSITION
   int algorithms[algorithmCount];
+  int directions[directionCount];
   int queries[queryCount];
   int descQueries[descQueryCount];
   int postOpBase; ///< arguments of post-operation i are base * (i + 1) + what an operation has

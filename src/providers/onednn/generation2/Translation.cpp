@@ -29,7 +29,8 @@ namespace {
   F(primitive_desc_query_md) F(primitive_create) F(primitive_execute) \
   F(dilated_convolution_forward_desc_init) F(dilated_deconvolution_forward_desc_init) \
   F(matmul_desc_init) F(inner_product_forward_desc_init) F(pooling_v2_forward_desc_init) \
-  F(reorder_primitive_desc_create)
+  F(reorder_primitive_desc_create) F(vanilla_rnn_forward_desc_init) F(lstm_forward_desc_init_v3) \
+  F(gru_forward_desc_init) F(lbr_gru_forward_desc_init)
 // clang-format on
 
 struct Functions {
@@ -42,6 +43,8 @@ Functions lib;
 
 #define DOVETAIL_ONEDNN2_NUMBER(name) dnnl_##name,
 constexpr dnnl_alg_kind_t kAlgorithms[] = {DOVETAIL_ONEDNN_ALGORITHMS(DOVETAIL_ONEDNN2_NUMBER)};
+constexpr dnnl_rnn_direction_t kDirections[] = {
+    DOVETAIL_ONEDNN_DIRECTIONS(DOVETAIL_ONEDNN2_NUMBER)};
 constexpr dnnl_query_t kQueries[] = {DOVETAIL_ONEDNN_QUERIES(DOVETAIL_ONEDNN2_NUMBER)};
 #undef DOVETAIL_ONEDNN2_NUMBER
 
@@ -59,6 +62,13 @@ dnnl_alg_kind_t algorithm(int number, float alpha, float beta) {
   const bool fits = kind != dnnl_eltwise_hardswish ||
                     (std::abs(alpha * 6 - 1) < 1e-6F && std::abs(beta * 2 - 1) < 1e-6F);
   return fits ? kind : dnnl_alg_kind_undef;
+}
+
+/// All that the adapter asks for are known; others become the first.
+dnnl_rnn_direction_t direction(int number) {
+  const int *found =
+      std::find(std::begin(kNumbers.directions), std::end(kNumbers.directions), number);
+  return kDirections[found == std::end(kNumbers.directions) ? 0 : found - kNumbers.directions];
 }
 
 dnnl_query_t query(int number) {
@@ -81,6 +91,7 @@ struct Description {
     dnnl_matmul_desc_t matmul;
     dnnl_inner_product_desc_t innerProduct;
     dnnl_pooling_v2_desc_t pooling;
+    dnnl_rnn_desc_t recurrent;
   } op = {};
   dnnl_primitive_desc_iterator_t iterator = nullptr; ///< none for reorder
   dnnl_primitive_desc_t current = nullptr;
@@ -299,6 +310,52 @@ dnnl_status_t pooling_forward_primitive_desc_create(
   });
 }
 
+dnnl_status_t lstm_forward_primitive_desc_create(Description **made, dnnl_engine_t engine,
+                                                 dnnl_prop_kind_t prop, int way, Desc source,
+                                                 Desc hidden, Desc cell, Desc weights,
+                                                 Desc recurrent, Desc peepholes, Desc projection,
+                                                 Desc bias, Desc result, Desc lastHidden,
+                                                 Desc lastCell, unsigned flags, Attr attr) {
+  return describe(made, engine, attr, [&](Description &d) {
+    return lib.lstm_forward_desc_init_v3(&d.op.recurrent, prop, direction(way), source, hidden,
+                                         cell, weights, recurrent, peepholes, projection, bias,
+                                         result, lastHidden, lastCell, flags);
+  });
+}
+
+dnnl_status_t vanilla_rnn_forward_primitive_desc_create(
+    Description **made, dnnl_engine_t engine, dnnl_prop_kind_t prop, int activation, int way,
+    Desc source, Desc hidden, Desc weights, Desc recurrent, Desc bias, Desc result, Desc lastHidden,
+    unsigned flags, float alpha, float beta, Attr attr) {
+  return describe(made, engine, attr, [&](Description &d) {
+    return lib.vanilla_rnn_forward_desc_init(&d.op.recurrent, prop, algorithm(activation),
+                                             direction(way), source, hidden, weights, recurrent,
+                                             bias, result, lastHidden, flags, alpha, beta);
+  });
+}
+
+dnnl_status_t gru_forward_primitive_desc_create(Description **made, dnnl_engine_t engine,
+                                                dnnl_prop_kind_t prop, int way, Desc source,
+                                                Desc hidden, Desc weights, Desc recurrent,
+                                                Desc bias, Desc result, Desc lastHidden,
+                                                unsigned flags, Attr attr) {
+  return describe(made, engine, attr, [&](Description &d) {
+    return lib.gru_forward_desc_init(&d.op.recurrent, prop, direction(way), source, hidden, weights,
+                                     recurrent, bias, result, lastHidden, flags);
+  });
+}
+
+dnnl_status_t lbr_gru_forward_primitive_desc_create(Description **made, dnnl_engine_t engine,
+                                                    dnnl_prop_kind_t prop, int way, Desc source,
+                                                    Desc hidden, Desc weights, Desc recurrent,
+                                                    Desc bias, Desc result, Desc lastHidden,
+                                                    unsigned flags, Attr attr) {
+  return describe(made, engine, attr, [&](Description &d) {
+    return lib.lbr_gru_forward_desc_init(&d.op.recurrent, prop, direction(way), source, hidden,
+                                         weights, recurrent, bias, result, lastHidden, flags);
+  });
+}
+
 dnnl_status_t reorder_primitive_desc_create(Description **made, Desc source,
                                             dnnl_engine_t sourceEngine, Desc result,
                                             dnnl_engine_t resultEngine, Attr attr) {
@@ -354,6 +411,10 @@ AnyFunction find(void *opened, std::string_view name) {
     DOVETAIL_ONEDNN2_TRANSLATED(inner_product_forward_primitive_desc_create)
     DOVETAIL_ONEDNN2_TRANSLATED(pooling_forward_primitive_desc_create)
     DOVETAIL_ONEDNN2_TRANSLATED(reorder_primitive_desc_create)
+    DOVETAIL_ONEDNN2_TRANSLATED(vanilla_rnn_forward_primitive_desc_create)
+    DOVETAIL_ONEDNN2_TRANSLATED(lstm_forward_primitive_desc_create)
+    DOVETAIL_ONEDNN2_TRANSLATED(gru_forward_primitive_desc_create)
+    DOVETAIL_ONEDNN2_TRANSLATED(lbr_gru_forward_primitive_desc_create)
   };
   // clang-format on
 #undef DOVETAIL_ONEDNN2_TRANSLATED

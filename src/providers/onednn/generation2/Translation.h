@@ -4,7 +4,7 @@
 // descriptors with iterators instead of primitive descriptors that advance, memory descriptors that
 // are structures, numbers of enumerators, and the places of a few arguments. Taken from 2.x are the
 // primitives whose implementations differ from those of 3.x: convolutions (Winograd is gone from
-// 3.x), products, pooling, and what packs for them.
+// 3.x), products, pooling, recurrent ones, and what packs for them.
 #pragma once
 
 #include <string_view>
