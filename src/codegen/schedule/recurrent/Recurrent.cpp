@@ -173,7 +173,7 @@ private:
     if (Status status = needShape(*value, extents, what); !status)
       return status;
     if (problem.inputOf(*value) >= 0) {
-      operand.value = *value;
+      operand.value = value;
       return Status::success();
     }
     auto number = problem.uniformLiteral(*value);
@@ -215,7 +215,7 @@ private:
       return badInput("{} with sequence lengths of {}; one i32 for each sequence is supported",
                       op.name, valueText(found));
     if (problem.inputOf(*value) >= 0) {
-      net.lengths = *value;
+      net.lengths = value;
       return Status::success();
     }
     auto literal = problem.integerLiteral(*value);
@@ -244,7 +244,7 @@ private:
         return badInput("{} with {} results", op.name, op.output_count);
       if (problem.value(*value).may_alias >= 0)
         return badInput("{} in the memory of an operand", op.name);
-      *results[i] = *value;
+      *results[i] = value;
     }
     return Status::success();
   }
