@@ -462,12 +462,14 @@ bool isMisleading(const Library &library, const Attempt &attempt, const Match &m
     return name.find("wino") == std::string::npos;
   if (kGeneration == 2 && appliesTwice(match.postOps))
     return true;
-  // Convolution by image to column in 2.6 reads an operand as large as the result at wrong places
-  // in channels-last layouts.
-  return kGeneration == 2 && Settler::isImageToColumn(attempt, name) &&
-         std::any_of(match.postOps.begin(), match.postOps.end(), [](const PostOp &step) {
-           return step.kind == PostOp::Kind::Binary && step.operand.wideDims() > 1;
-         });
+  const bool readsWide =
+      std::any_of(match.postOps.begin(), match.postOps.end(), [](const PostOp &step) {
+        return step.kind == PostOp::Kind::Binary && step.operand.wideDims() > 1;
+      });
+  // Two implementations read an operand as large as the result at wrong places in layouts other
+  // than row-major: convolution by image to column in 2.6, and the simple resampling of 3.2.
+  return readsWide && ((kGeneration == 2 && Settler::isImageToColumn(attempt, name)) ||
+                       (attempt.family == "resampling" && name.find("simple") == 0));
 }
 
 } // namespace

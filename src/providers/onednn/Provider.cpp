@@ -18,7 +18,7 @@ using providers::fail;
 struct dvt_provider {
   explicit dvt_provider(const dvt_host *host)
       : library(std::make_shared<Library>(host ? host->library_path : nullptr)) {
-    version = library->isLoaded() ? "7+oneDNN-" + library->versionText : "7";
+    version = library->isLoaded() ? "8+oneDNN-" + library->versionText : "8";
     libraryInfo = {sizeof libraryInfo, "oneDNN", library->versionText.c_str(),
                    library->file.c_str(), library->missing.c_str()};
     info = {sizeof info, kProviderName, version.c_str(), &libraryInfo, 1, 0};
