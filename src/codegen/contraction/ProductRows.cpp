@@ -7,12 +7,7 @@ namespace dovetail::codegen {
 
 void emitForRows(Emitter &e, const Product &rows, Value count, unsigned most,
                  llvm::function_ref<void(unsigned)> body) {
-  if (rows.isStatic()) {
-    unsigned last = unsigned(rows.constant % most);
-    if (!last)
-      return body(most);
-    if (rows.constant < most)
-      return body(last);
+  auto chooseMost = [&](llvm::function_ref<void()> otherwise) {
     e.ifElse(
         e.eq(count, e.index(most)),
         [&] {
@@ -20,23 +15,21 @@ void emitForRows(Emitter &e, const Product &rows, Value count, unsigned most,
           return Values();
         },
         [&] {
-          body(last);
+          otherwise();
           return Values();
         });
-    return;
+  };
+  if (rows.isStatic()) {
+    unsigned last = unsigned(rows.constant % most);
+    if (!last)
+      return body(most);
+    if (rows.constant < most)
+      return body(last);
+    return chooseMost([&] { body(last); });
   }
   if (most == 1)
     return body(1);
-  e.ifElse(
-      e.eq(count, e.index(most)),
-      [&] {
-        body(most);
-        return Values();
-      },
-      [&] {
-        emitForRows(e, rows, count, most - 1, body);
-        return Values();
-      });
+  chooseMost([&] { emitForRows(e, rows, count, most - 1, body); });
 }
 
 static bool rowsCollapse(const MatMul &m) {

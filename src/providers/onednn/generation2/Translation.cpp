@@ -261,27 +261,22 @@ dnnl_status_t primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t 
   return lib.primitive_execute(primitive, stream, count, translated);
 }
 
-dnnl_status_t convolution_forward_primitive_desc_create(
-    Description **made, dnnl_engine_t engine, dnnl_prop_kind_t prop, int kind, Desc source,
-    Desc weights, Desc bias, Desc result, const dnnl_dims_t strides, const dnnl_dims_t dilates,
-    const dnnl_dims_t padLeft, const dnnl_dims_t padRight, Attr attr) {
+/// Convolutions either way: 2.x has one kind of op descriptor for both.
+template <auto Init>
+dnnl_status_t slide(Description **made, dnnl_engine_t engine, dnnl_prop_kind_t prop, int kind,
+                    Desc source, Desc weights, Desc bias, Desc result, const dnnl_dims_t strides,
+                    const dnnl_dims_t dilates, const dnnl_dims_t padLeft,
+                    const dnnl_dims_t padRight, Attr attr) {
   return describe(made, engine, attr, [&](Description &d) {
-    return lib.dilated_convolution_forward_desc_init(&d.op.convolution, prop, algorithm(kind),
-                                                     source, weights, bias, result, strides,
-                                                     dilates, padLeft, padRight);
+    return (lib.*Init)(&d.op.convolution, prop, algorithm(kind), source, weights, bias, result,
+                       strides, dilates, padLeft, padRight);
   });
 }
 
-dnnl_status_t deconvolution_forward_primitive_desc_create(
-    Description **made, dnnl_engine_t engine, dnnl_prop_kind_t prop, int kind, Desc source,
-    Desc weights, Desc bias, Desc result, const dnnl_dims_t strides, const dnnl_dims_t dilates,
-    const dnnl_dims_t padLeft, const dnnl_dims_t padRight, Attr attr) {
-  return describe(made, engine, attr, [&](Description &d) {
-    return lib.dilated_deconvolution_forward_desc_init(&d.op.convolution, prop, algorithm(kind),
-                                                       source, weights, bias, result, strides,
-                                                       dilates, padLeft, padRight);
-  });
-}
+constexpr auto convolution_forward_primitive_desc_create =
+    &slide<&Functions::dilated_convolution_forward_desc_init>;
+constexpr auto deconvolution_forward_primitive_desc_create =
+    &slide<&Functions::dilated_deconvolution_forward_desc_init>;
 
 dnnl_status_t matmul_primitive_desc_create(Description **made, dnnl_engine_t engine, Desc source,
                                            Desc weights, Desc bias, Desc result, Attr attr) {
@@ -385,7 +380,7 @@ AnyFunction find(void *opened, std::string_view name) {
   }();
   if (!complete)
     return nullptr;
-#define DOVETAIL_ONEDNN2_TRANSLATED(function) {#function, reinterpret_cast<AnyFunction>(&function)},
+#define DOVETAIL_ONEDNN2_TRANSLATED(function) {#function, reinterpret_cast<AnyFunction>(+function)},
   // clang-format off
   static const struct {
     std::string_view name;
