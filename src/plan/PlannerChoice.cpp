@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The choice: trials become options and conversions of a cover, which is solved as often as an
+// answer wants something that nobody measured yet; then the plan is put together.
+#include "plan/PlannerState.h"
+
+#include <algorithm>
+
+#include "plan/Blocks.h"
+#include "plan/ExtentSources.h"
+#include "plan/FreeOptions.h"
+
+namespace dovetail::plan {
+namespace {
+
+// Weights of CoverOption::against for each op: of a choice against the preference, and of one that
+// nobody would make who has another.
+constexpr uint32_t kAgainstPreference = 16, kLastResort = 1;
+
+} // namespace
+
+bool Planner::State::allowed(const Trial &trial) const {
+  if (!trial.usable())
+    return false;
+  if (options.deterministic &&
+      (!trial.candidate.deterministic || trial.candidate.numerics != "f32"))
+    return false;
+  return options.only.empty() || std::find(options.only.begin(), options.only.end(),
+                                           trial.candidate.provider) != options.only.end();
+}
+
+bool Planner::State::allowedByForce(uint32_t region, const Trial &trial) const {
+  for (const ForcedChoice &forced : options.force)
+    for (Unit unit : regions[region].units)
+      if (nodeOf(unit) == forced.node &&
+          trial.candidate.provider + ":" + trial.candidate.algorithm != forced.algorithm)
+        return false;
+  return true;
+}
+
+void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
+  const Evaluation *evaluation = regionEvaluations[region];
+  if (!evaluation)
+    return;
+  const RegionProblem &problem = problems[region];
+  bool anyTimed = std::any_of(evaluation->trials.begin(), evaluation->trials.end(),
+                              [](const Trial &trial) { return trial.micros >= 0; });
+  struct Best {
+    CoverOption option;
+    OptionMeaning meaning;
+  };
+  std::map<std::pair<std::vector<LayoutState>, std::vector<LayoutState>>, Best> bestOf;
+  auto offer = [&](const Trial &shown, OptionMeaning meaning) {
+    Best best;
+    best.meaning = meaning;
+    best.option.cost = costOf(shown, problem.problem);
+    const Candidate &candidate = shown.candidate;
+    bool library = isLibrary(candidate.provider);
+    // Beside measured times an estimate is taken with caution.
+    if (shown.micros < 0 && options.select != Select::Estimate)
+      best.option.cost *= 3;
+    if (region >= firstApart)
+      best.option.cost *= 1.02; // within what times vary by, less memory decides
+    if (candidate.provider == "reference" || (shown.micros < 0 && anyTimed))
+      best.option.against += kLastResort * static_cast<uint32_t>(regions[region].ops.size());
+    for (uint32_t op : regions[region].ops) {
+      if (prefer == Prefer::Library && !library && libraryCovers[op])
+        best.option.against += kAgainstPreference;
+      if (prefer == Prefer::Native && candidate.provider != "native" && nativeCovers[op])
+        best.option.against += kAgainstPreference;
+    }
+    for (size_t i = 0; i < problem.operands.size(); ++i)
+      if (!table.values[problem.operands[i]].constant)
+        best.option.needs.push_back({problem.operands[i], layoutNumber(candidate.inputLayouts[i])});
+    for (size_t i = 0; i < problem.results.size(); ++i)
+      best.option.gives.push_back({problem.results[i], layoutNumber(candidate.outputLayouts[i])});
+    std::sort(best.option.needs.begin(), best.option.needs.end());
+    best.option.needs.erase(std::unique(best.option.needs.begin(), best.option.needs.end()),
+                            best.option.needs.end());
+    // One value cannot be taken in two layouts at no cost by one kernel; each needed state counts.
+    auto key = std::make_pair(best.option.needs, best.option.gives);
+    auto [found, isNew] = bestOf.try_emplace(key, best);
+    auto weight = [](const Best &best) {
+      return std::make_pair(best.option.against, best.option.cost);
+    };
+    if (!isNew && weight(best) < weight(found->second))
+      found->second = std::move(best);
+  };
+  bool symbolic = problem.problem.hasSymbols();
+  const Trial *runtimeKernel = nullptr;
+  bool statesExtents = findsOutExtents(table, regions[region]);
+  for (const Trial &trial : evaluation->trials) {
+    if (!allowed(trial) || !allowedByForce(region, trial) ||
+        (symbolic && !trial.candidate.runtimeExtents) ||
+        (statesExtents && trial.candidate.provider != "reference"))
+      continue;
+    offer(trial, {OptionMeaning::Kind::Kernel, region, &trial, nullptr, 0, 0});
+    bool rowMajor =
+        std::all_of(trial.candidate.inputLayouts.begin(), trial.candidate.inputLayouts.end(),
+                    [](const std::string &text) { return text.empty(); }) &&
+        std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
+                    [](const std::string &text) { return text.empty(); });
+    if (rowMajor && (!runtimeKernel ||
+                     rankOf(trial, problem.problem) < rankOf(*runtimeKernel, problem.problem)))
+      runtimeKernel = &trial;
+  }
+  if (symbolic && runtimeKernel && lateEvaluations[region] && !statesExtents) {
+    for (const Trial &trial : lateEvaluations[region]->trials) {
+      bool rowMajor =
+          std::all_of(trial.candidate.inputLayouts.begin(), trial.candidate.inputLayouts.end(),
+                      [](const std::string &text) { return text.empty(); }) &&
+          std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
+                      [](const std::string &text) { return text.empty(); });
+      if (!allowed(trial) || !isLibrary(trial.candidate.provider) || !rowMajor)
+        continue;
+      offer(trial, {OptionMeaning::Kind::LateBound, region, runtimeKernel, &trial, 0, 0});
+    }
+  }
+  for (const auto &entry : bestOf) {
+    const Best &best = entry.second;
+    bool dominated = std::any_of(bestOf.begin(), bestOf.end(), [&](const auto &other) {
+      return &other.second != &best && dominates(other.second.option, best.option);
+    });
+    if (dominated)
+      continue;
+    cover.options.push_back(best.option);
+    optionMeanings.push_back(best.meaning);
+  }
+}
+
+/// Whether `other`, with conversions of all that differs, costs no more than `option` of the same
+/// region.
+bool Planner::State::dominates(const CoverOption &other, const CoverOption &option) const {
+  double cost = other.cost;
+  auto add = [&](const std::vector<LayoutState> &from, const std::vector<LayoutState> &to) {
+    for (LayoutState a : from)
+      for (LayoutState b : to)
+        if (a.value == b.value && a.layout != b.layout)
+          cost += guessConversion(a.value, a.layout, b.layout);
+  };
+  add(option.needs, other.needs);
+  add(other.gives, option.gives);
+  return std::make_pair(other.against, cost) < std::make_pair(option.against, option.cost);
+}
+
+/// From the measured conversion between the same layouts that is nearest in size; without one, on
+/// the dear side, so that an answer does not live on conversions that turn out not to be cheap.
+double Planner::State::guessConversion(uint32_t value, uint32_t from, uint32_t to) const {
+  double bytes = bytesOfValue(value);
+  auto rates = conversionRates.find({from, to});
+  if (rates == conversionRates.end() || rates->second.empty()) {
+    constexpr double kStepMicros = 3, kBytesPerMicro = 2e3;
+    return kStepMicros + bytes / kBytesPerMicro;
+  }
+  auto above = rates->second.lower_bound(bytes);
+  auto nearest = above == rates->second.end() ? std::prev(above) : above;
+  return nearest->second * std::max(bytes / nearest->first, 0.25);
+}
+
+void Planner::State::addConversions(bool measuredOnly) {
+  std::map<uint32_t, std::set<uint32_t>> given, wanted;
+  for (const CoverOption &option : cover.options) {
+    for (LayoutState state : option.needs)
+      wanted[state.value].insert(state.layout);
+    for (LayoutState state : option.gives)
+      given[state.value].insert(state.layout);
+  }
+  for (LayoutState state : cover.available)
+    given[state.value].insert(state.layout);
+  for (LayoutState state : cover.required)
+    wanted[state.value].insert(state.layout);
+  for (const auto &[value, targets] : wanted)
+    for (uint32_t to : targets)
+      for (uint32_t from : given[value]) {
+        if (from == to)
+          continue;
+        ConversionMeaning meaning;
+        meaning.problem =
+            conversionProblem(table.values[value], table.ranges, layouts[from], layouts[to]);
+        double cost;
+        if (const Evaluation *known = evaluations.known(meaning.problem.text())) {
+          for (const Trial &trial : known->trials)
+            if (allowed(trial) && (!meaning.trial || rankOf(trial, meaning.problem) <
+                                                         rankOf(*meaning.trial, meaning.problem)))
+              meaning.trial = &trial;
+          meaning.evaluation = known;
+          if (!meaning.trial)
+            continue; // nobody converts these
+          cost = costOf(*meaning.trial, meaning.problem);
+          conversionRates[{from, to}].emplace(bytesOfValue(value), cost);
+        } else if (measuredOnly) {
+          continue;
+        } else {
+          cost = guessConversion(value, from, to);
+        }
+        cover.conversions.push_back({value, from, to, std::max(cost, 0.01)});
+        conversionMeanings.push_back(std::move(meaning));
+      }
+}
+
+/// Looks up the conversions that a solution uses, and measures, while there is budget, what it uses
+/// and nobody measured yet; true when anything is known now that was not.
+Expected<bool> Planner::State::learnOfChosen(const CoverSolution &solution) {
+  constexpr double kMillis = 30;
+  bool any = false;
+  auto learn = [&](const Problem &problem, const SymbolValues &values) -> Status {
+    std::string text = problem.text();
+    if (!evaluations.known(text)) {
+      any = true;
+      if (auto evaluation = evaluations.of(problem, values); !evaluation)
+        return evaluation.takeError();
+    }
+    if (options.select != Select::Measure || !evaluations.lacksMeasuring(text) ||
+        !evaluations.budgetLeft())
+      return Status::success();
+    any = true;
+    return evaluations.measure(problem, values, kMillis);
+  };
+  for (uint32_t index : solution.conversions)
+    if (Status status = learn(conversionMeanings[index].problem, representative); !status)
+      return status.takeError();
+  for (uint32_t index : solution.options) {
+    const OptionMeaning &meaning = optionMeanings[index];
+    bool late = meaning.kind == OptionMeaning::Kind::LateBound;
+    if (meaning.kind != OptionMeaning::Kind::Kernel && !late)
+      continue;
+    const Problem &problem = problems[meaning.region].problem;
+    if (Status status = learn(problem, representative); !status)
+      return status.takeError();
+    if (late)
+      if (Status status = learn(problem.specialize(representative), {}); !status)
+        return status.takeError();
+  }
+  return any;
+}
+
+/// Builds what was chosen on an estimate; true when something of it does not work, so that the
+/// answer must be sought again without it.
+Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
+  bool lost = false;
+  auto build = [&](const Problem &problem, const Trial *trial) {
+    if (!trial || trial->built)
+      return Status::success();
+    Status status = evaluations.build(problem, *trial, representative);
+    lost |= !trial->usable();
+    return status;
+  };
+  for (uint32_t index : solution.options) {
+    const OptionMeaning &meaning = optionMeanings[index];
+    if (meaning.kind == OptionMeaning::Kind::Kernel ||
+        meaning.kind == OptionMeaning::Kind::LateBound)
+      if (Status status = build(problems[meaning.region].problem, meaning.trial); !status)
+        return status.takeError();
+  }
+  for (uint32_t index : solution.conversions)
+    if (Status status = build(conversionMeanings[index].problem, conversionMeanings[index].trial);
+        !status)
+      return status.takeError();
+  return lost;
+}
+
+/// Names the first op that nothing on offer computes, with what its single candidates came to.
+Error Planner::State::explainNoCover(Error error) const {
+  std::set<uint32_t> given;
+  for (const CoverOption &option : cover.options)
+    for (LayoutState give : option.gives)
+      given.insert(give.value);
+  for (uint32_t region = 0; region < regions.size(); ++region) {
+    if (regions[region].units.size() != 1 || regions[region].outputs.empty() ||
+        given.count(regions[region].outputs.front()))
+      continue;
+    std::string reasons;
+    if (const Evaluation *evaluation = regionEvaluations[region]) {
+      for (const Trial &trial : evaluation->trials)
+        reasons += fmt::format("; {}: {} {}", trial.candidate.label(), outcomeName(trial.outcome),
+                               trial.detail);
+      for (const auto &[provider, refusal] : evaluation->refusals)
+        reasons += fmt::format("; {}: {}", provider, refusal.reason);
+    }
+    return unavailable("node '{}': no provider computes {}{}", nodeNames(table, regions[region]),
+                       summary(problems[region].problem), reasons);
+  }
+  return error;
+}
+
+Expected<Plan> Planner::State::choose(Prefer prefer) {
+  libraryCovers.assign(table.ops.size(), false);
+  nativeCovers.assign(table.ops.size(), false);
+  for (size_t region = 0; region < regions.size(); ++region)
+    for (const Evaluation *evaluation : {regionEvaluations[region], lateEvaluations[region]})
+      for (const Trial &trial : evaluation ? evaluation->trials : std::vector<Trial>{})
+        if (allowed(trial))
+          for (uint32_t op : regions[region].ops) {
+            libraryCovers[op] = libraryCovers[op] || isLibrary(trial.candidate.provider);
+            nativeCovers[op] = nativeCovers[op] || trial.candidate.provider == "native";
+          }
+  CoverSolution solution;
+  // Conversions are estimated until some answer wants them, and so is what the budget did not
+  // reach; then they are measured, or at least built, and the answer is sought again.
+  constexpr int kMostRounds = 12;
+  // They find the best answer nearly always, if without proof.
+  constexpr size_t kQuickStates = 1024, kQuickRelaxedStates = 200;
+  bool thorough = false;
+  for (int round = 0; round <= kMostRounds; ++round) {
+    cover = {};
+    optionMeanings.clear();
+    conversionMeanings.clear();
+    for (uint32_t value : table.inputs)
+      cover.available.push_back({value, 0});
+    for (uint32_t value : table.outputs)
+      if (!table.values[value].constant)
+        cover.required.push_back({value, 0});
+    for (uint32_t region = 0; region < regions.size(); ++region)
+      addKernelOptions(region, prefer);
+    addFreeOptions(table, cover.options, optionMeanings);
+    addConversions(round == kMostRounds);
+    cover.ranks = ranksOf(table);
+    auto from = std::chrono::steady_clock::now();
+    // Times are measured to a few per cent; proving more than that would be for show. Where the
+    // frontier has an answer, if not a proven one, the solver would take minutes to better it.
+    CoverLimits limits{.maxNodes = 1, .relativeGap = 0.002, .beyondFrontier = false};
+    if (!thorough) {
+      limits.maxStates = kQuickStates;
+      limits.relaxedStates = kQuickRelaxedStates;
+    }
+    auto solved = solveCover(cover, limits);
+    if (!solved)
+      return explainNoCover(solved.takeError());
+    options.log(LogLevel::Debug,
+                "cover: {} options, {} conversions: {} against, cost {:.1f} us, bound {:.1f} us, "
+                "{:.2f} s",
+                cover.options.size(), cover.conversions.size(), solved->against, solved->cost,
+                solved->bound,
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
+    solution = std::move(*solved);
+    if (round < kMostRounds) {
+      auto learned = learnOfChosen(solution);
+      if (!learned)
+        return learned.takeError();
+      if (*learned)
+        continue;
+      if (!solution.exact && solution.bound > 0 && !thorough) {
+        thorough = true;
+        continue;
+      }
+    }
+    auto lost = buildChosen(solution);
+    if (!lost)
+      return lost.takeError();
+    if (!*lost)
+      break;
+  }
+  ChosenCover chosen{&table,    &regions,        &problems,           &regionEvaluations,
+                     &cover,    &optionMeanings, &conversionMeanings, &layouts,
+                     &solution, providers};
+  auto plan = assemblePlan(chosen, target);
+  std::vector<uint32_t> blocks; // of the table's bodies
+  for (const auto &body : bodies) {
+    if (!plan)
+      break;
+    auto inner = body->choose(prefer);
+    if (!inner)
+      return inner;
+    blocks.push_back(appendBlocks(*plan, std::move(*inner)));
+  }
+  if (plan)
+    for (PlanStep &step : plan->blocks[0].steps)
+      for (uint32_t &body : step.bodies)
+        body = blocks[body];
+  if (plan) {
+    countProblems();
+    plan->problemsTimed = static_cast<uint32_t>(statistics.timed);
+    plan->problemsFromCache = static_cast<uint32_t>(statistics.fromCache);
+    plan->problemsEstimated = static_cast<uint32_t>(statistics.estimated);
+    plan->planningSeconds = statistics.seconds;
+    plan->selection = options.select == Select::Measure    ? "measure"
+                      : options.select == Select::Estimate ? "estimate"
+                                                           : "replay";
+    if (prefer != Prefer::Cost)
+      plan->selection += prefer == Prefer::Library ? ", library first" : ", native first";
+  }
+  return plan;
+}
+
+} // namespace dovetail::plan

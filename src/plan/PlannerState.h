@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the planner holds of the model or of a body of control flow: tables, regions with their
+// problems and trials, and the cover that is being built. Planner.cpp evaluates, PlannerChoice.cpp
+// chooses.
+#pragma once
+
+#include "plan/Planner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include <fmt/ranges.h>
+
+#include "plan/Assembly.h"
+#include "plan/Cover.h"
+#include "plan/Evaluations.h"
+#include "plan/MeasuringOrder.h"
+#include "plan/StepTimes.h"
+
+namespace dovetail::plan {
+
+inline bool isLibrary(const std::string &provider) {
+  return provider != "native" && provider != "reference";
+}
+
+/// Values at which symbolic problems are timed: modest sizes inside their ranges.
+SymbolValues representativeValues(const SymbolRanges &ranges);
+/// Of all constants of the table.
+uint64_t constantBytes(const OpTable &table);
+
+/// The model, or a body of control flow: all that is planned as one.
+struct Planner::State {
+  OpTable table; ///< as given, and with strided views
+  Target target;
+  std::map<std::string, std::string> providers;
+  PlannerOptions options;
+  Statistics statistics;
+  SymbolValues representative;
+  std::unique_ptr<Evaluations> ownEvaluations; ///< the model's; bodies use them, too
+  Evaluations &evaluations;
+  std::vector<std::unique_ptr<State>> bodies; ///< of the table
+  std::vector<Region> regions;
+  std::vector<RegionProblem> problems;
+  uint32_t firstApart = 0; ///< region; from here on the same ones again, not in place
+  std::vector<const Evaluation *> regionEvaluations, lateEvaluations;
+  std::map<std::string, uint32_t> layoutNumbers{{"", 0}};
+  std::vector<std::string> layouts{""};
+  StepTimes stepTimes;
+
+  State(const OpTable &table, Target target, std::map<std::string, std::string> providers,
+        PlanCache &cache, PlannerOptions given)
+      : table(table), target(target), providers(providers), options(std::move(given)),
+        representative(representativeValues(table.ranges)),
+        ownEvaluations(
+            std::make_unique<Evaluations>(target, this->providers, cache, options, footprint())),
+        evaluations(*ownEvaluations) {
+    addBodies();
+  }
+  State(const OpTable &table, const State &outer)
+      : table(table), target(outer.target), providers(outer.providers), options(outer.options),
+        representative(outer.representative), evaluations(outer.evaluations) {
+    addBodies();
+  }
+
+  void addBodies() {
+    for (const OpTable &body : table.bodies)
+      bodies.push_back(std::make_unique<State>(body, *this));
+  }
+  /// This one and all inside it.
+  void collect(std::vector<State *> &all) {
+    all.push_back(this);
+    for (const auto &body : bodies)
+      body->collect(all);
+  }
+
+  uint64_t footprint() const {
+    uint64_t activations = 0;
+    for (const TableValue &value : table.values)
+      if (!value.constant)
+        if (auto count = elementCount(value.extents).evaluate(representativeValues(table.ranges)))
+          activations = std::max(activations, bytesOf(value.type, *count));
+    return constantBytes(table) + 2 * activations;
+  }
+
+  uint32_t layoutNumber(const std::string &text) {
+    auto [found, isNew] = layoutNumbers.try_emplace(text, static_cast<uint32_t>(layouts.size()));
+    if (isNew)
+      layouts.push_back(text);
+    return found->second;
+  }
+
+  /// A problem to be measured, and what is at stake with it.
+  struct Job {
+    Problem problem;
+    SymbolValues representative;
+  };
+  struct Jobs {
+    std::vector<Job> list;
+    std::vector<ProblemShare> shares;
+    std::map<std::string, size_t> byText;
+  };
+  using Report = std::function<void(size_t done, size_t total, const Problem &problem)>;
+  Status evaluate();
+  Status propose(Jobs &jobs, const Report &report);
+  Status measure(const Jobs &jobs, const Report &report);
+  Status formProblems();
+  Expected<bool> isServed(const Problem &problem);
+  Expected<bool> costsOffers(const Problem &problem, const Problem &restricted);
+  bool hasNode(const std::string &name) const;
+  Status checkForced() const;
+  double costOf(const Trial &trial, const Problem &problem) const;
+  /// Estimates of extents known only at run time do not compare: the reference comes last.
+  std::pair<bool, double> rankOf(const Trial &trial, const Problem &problem) const {
+    return {trial.candidate.provider == "reference", costOf(trial, problem)};
+  }
+  Status checkForcedKernels() const;
+  const std::string &nodeOf(Unit unit) const {
+    return unit.composite ? table.composites[unit.index].node : table.ops[unit.index].node;
+  }
+  bool allowed(const Trial &trial) const;
+  bool allowedByForce(uint32_t region, const Trial &trial) const;
+  void addKernelOptions(uint32_t region, Prefer prefer);
+  void addConversions(bool measuredOnly);
+  double guessConversion(uint32_t value, uint32_t from, uint32_t to) const;
+  bool dominates(const CoverOption &other, const CoverOption &option) const;
+  double bytesOfValue(uint32_t value) const {
+    auto count = elementCount(table.values[value].extents).evaluate(representative);
+    return static_cast<double>(bytesOf(table.values[value].type, count.value_or(1)));
+  }
+  void countProblems();
+  Expected<bool> learnOfChosen(const CoverSolution &solution);
+  Expected<bool> buildChosen(const CoverSolution &solution);
+  Error explainNoCover(Error error) const;
+  Expected<Plan> choose(Prefer prefer);
+
+  // The cover being built by choose().
+  CoverProblem cover;
+  std::vector<OptionMeaning> optionMeanings;
+  std::vector<ConversionMeaning> conversionMeanings;
+  std::vector<bool> libraryCovers, nativeCovers; // per op
+  /// Measured conversions by their two layouts: bytes -> micros.
+  std::map<std::pair<uint32_t, uint32_t>, std::map<double, double>> conversionRates;
+};
+
+} // namespace dovetail::plan
