@@ -230,6 +230,10 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
     return op.name.starts_with("gather") || op.name.starts_with("scatter") ||
            op.name == "one_hot" || op.name == "reverse_sequence";
   });
+  std::set<uint32_t> divisors; // zero is none for integers
+  for (const ProblemOp &op : problem.ops)
+    if ((op.name == "div" || op.name == "mod") && op.inputs.size() > 1)
+      divisors.insert(op.inputs[1]);
   uint64_t seed = 1;
   const std::map<uint32_t, double> damped = dampedValues(problem);
   for (uint32_t number : problem.inputs) {
@@ -245,6 +249,8 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
       scaleNoise(type, inputs.back().bytes, found->second);
     if (indexing && (type == DVT_I32 || type == DVT_I64))
       std::fill(inputs.back().bytes.begin(), inputs.back().bytes.end(), uint8_t(0));
+    if (divisors.contains(number))
+      makeIntegersOdd(type, inputs.back().bytes);
   }
   for (uint32_t number : problem.outputs) {
     outputs.push_back(tensor(number));

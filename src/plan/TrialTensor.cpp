@@ -182,6 +182,15 @@ void scaleNoise(dvt_type type, std::vector<uint8_t> &bytes, double factor) {
     scaleAs<double>(bytes, factor);
 }
 
+void makeIntegersOdd(dvt_type type, std::vector<uint8_t> &bytes) {
+  constexpr dvt_type kIntegers[] = {DVT_U8,  DVT_I8,  DVT_U16, DVT_I16,
+                                    DVT_U32, DVT_I32, DVT_U64, DVT_I64};
+  if (std::find(std::begin(kIntegers), std::end(kIntegers), type) == std::end(kIntegers))
+    return;
+  for (size_t first = 0; first < bytes.size(); first += typeBits(type) / 8)
+    bytes[first] |= 1; // the lowest byte comes first on the processors that there are kernels for
+}
+
 double relativeDifference(dvt_type type, const void *truth, const void *found, int64_t elements) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   bool isFloat = type == DVT_F32 || type == DVT_F64 || type == DVT_F16 || type == DVT_BF16;

@@ -46,6 +46,9 @@ std::vector<uint8_t> noise(dvt_type type, int64_t elements, uint64_t seed);
 /// Multiplies elements of f32 or f64; others stay as they are.
 void scaleNoise(dvt_type type, std::vector<uint8_t> &bytes, double factor);
 
+/// Sets the lowest bit of integers of whole bytes, so that none is zero; others stay as they are.
+void makeIntegersOdd(dvt_type type, std::vector<uint8_t> &bytes);
+
 /// Largest absolute difference over the largest finite magnitude of `truth`; infinity where one is
 /// NaN or infinite and the other is not alike. Integers and booleans: 0 when equal, infinity
 /// otherwise.

@@ -3,9 +3,10 @@
 """Random graphs through every provider, compared with onnxruntime:  differential.py --graphs 5000 --seed 1
 
 Each graph runs with all providers and with some of them forced. The bound of an element is a part of its output's
-largest magnitude plus a multiple of what changes when the inputs are a little off, so that ill-conditioned graphs are
-not blamed on kernels. What differs, is refused, crashes or hangs is cut down to the nodes it takes and kept in --out
-as a model with its inputs; the exit code is 1 then.
+largest magnitude (taken as 0.1 at least, as what cancels leaves the rounding of its terms) plus a multiple of what
+changes when the inputs are a little off, so that ill-conditioned graphs are not blamed on kernels. What differs, is
+refused, crashes or hangs is cut down to the nodes it takes and kept in --out as a model with its inputs; the exit code
+is 1 then.
 """
 import argparse
 import json
@@ -71,7 +72,7 @@ def truth_and_bounds(graph: graphs.Graph) -> tuple[dict, dict]:
     bounds = {}
     for name, array in truth.items():
         if np.issubdtype(array.dtype, np.floating):
-            bounds[name] = np.full(array.shape, PARTS[array.dtype] * max(np.abs(array).max(), 1e-3), np.float64)
+            bounds[name] = np.full(array.shape, PARTS[array.dtype] * max(np.abs(array).max(), 0.1), np.float64)
     for _ in range(2):
         off = dict(zip(graph.outputs, session.run(graph.outputs, graphs.perturbed(graph, rng))))
         for name, bound in bounds.items():

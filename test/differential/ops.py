@@ -292,6 +292,10 @@ def pool(b):
         attributes["pads"] = [b.rng.randint(0, k - 1) for k in kernel * 2]
     elif b.rng.random() < 0.3:
         attributes["auto_pad"] = b.rng.choice(["SAME_UPPER", "SAME_LOWER"])
+    if any(n < k for n, k in zip(x.shape[2:], kernel)):
+        return False  # onnxruntime counts what lies beyond the pads
+    if "auto_pad" in attributes and any(s > k for s, k in zip(attributes.get("strides", kernel), kernel)):
+        return False  # onnxruntime pads by less than nothing
     if op != "LpPool" and b.rng.random() < 0.4:
         attributes["ceil_mode"] = 1
     if op == "MaxPool" and b.rng.random() < 0.2 and "auto_pad" not in attributes:  # onnxruntime pads too little

@@ -27,6 +27,14 @@ FINDS = {
           v = Pad (x, at)
           y = Add (v, b)
         }""", {"x": (2, 3), "b": (1, 1)}),
+    "blocks of free channels": ("""
+        f (float[2, c, 3, 5] x) => (float[?, ?, ?, ?] y) { y = DepthToSpace <blocksize = 2, mode = "CRD"> (x) }
+        """, {"x": (2, 12, 3, 5)}),
+    "integers by what is known at run time only": ("""
+        f (int64[3, 5] x, int64[5] b) => (int64[?, ?] y, int64[?, ?] z) {
+          y = Div (x, b)
+          z = Mod (x, b)
+        }""", {"x": (3, 5), "b": (5,)}),
 }
 
 
@@ -54,7 +62,9 @@ def test_finds(worker, name, way):
     text, extents = FINDS[name]
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 19]> {text}')
     rng = np.random.default_rng(0)
-    inputs = {key: rng.standard_normal(shape).astype(np.float32) for key, shape in extents.items()}
+    inputs = {value.name: rng.standard_normal(extents[value.name]).astype(np.float32)
+              if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+              else rng.integers(1, 9, extents[value.name]) for value in model.graph.input}
     expected = differential.graphs.silent(model).run(None, inputs)
     onnx.save(model, worker.folder / "find.onnx")
     np.savez(worker.folder / "find.npz", **inputs)

@@ -341,11 +341,14 @@ Status depthToSpace(InferContext &c) {
     return status;
   const Shape &from = c.shape(0);
   int64_t block = c.integer("blocksize", 1);
-  std::optional<Extent> channels = Extent::exactDiv(from[1], block * block);
-  if (block < 1 || !channels)
+  if (block < 1 || (from[1].isStatic() && from[1].value() % (block * block)))
     return c.fail("{} channels cannot be spread over blocks of {}x{}", from[1].text(), block,
                   block);
-  c.result(0, c.type(0), {from[0], *channels, from[2] * block, from[3] * block});
+  Extent area = block * block;
+  Extent channels = Extent::exactDiv(from[1], area).value_or(Extent::floorDiv(from[1], area));
+  if (Status status = c.needEqual(channels * area, from[1], "whole blocks of channels"); !status)
+    return status;
+  c.result(0, c.type(0), {from[0], channels, from[2] * block, from[3] * block});
   return Status::success();
 }
 
