@@ -13,7 +13,7 @@ static const EmissionFamily kFamilies[] = {
     {"move", emitMoveKernel},           {"matmul", emitMatMulKernel},
     {"conv", emitConvolutionKernel},    {"depthwise", emitDepthwiseKernel},
     {"attention", emitAttentionKernel}, {"blockmatmul", emitBlockMatMulKernel},
-    {"recurrent", emitRecurrentKernel},
+    {"recurrent", emitRecurrentKernel}, {"winograd", emitWinogradKernel},
 };
 
 const EmissionFamily *findEmissionFamily(std::string_view name) {

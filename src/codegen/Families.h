@@ -42,6 +42,8 @@ Status emitConvolutionKernel(const ProblemReader &problem, const Machine &machin
                              const Schedule &schedule, KernelModule &module);
 Status emitDepthwiseKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
+Status emitWinogradKernel(const ProblemReader &problem, const Machine &machine,
+                          const Schedule &schedule, KernelModule &module);
 Status emitAttentionKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
 Status emitRecurrentKernel(const ProblemReader &problem, const Machine &machine,

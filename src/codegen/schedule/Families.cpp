@@ -16,6 +16,7 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
       {"matmul", proposeMatMul, packMatMul},
       {"conv", proposeConvolution, packConvolution},
       {"depthwise", proposeDepthwise, packDepthwise},
+      {"winograd", proposeWinograd, packWinograd},
       {"attention", proposeAttention, nullptr},
       {"blockmatmul", proposeBlockMatMul, packBlockMatMul},
       {"recurrent", proposeRecurrent, packRecurrent, recurrentDemands},

@@ -35,6 +35,10 @@ void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
                       const ScheduleSink &sink);
 void packDepthwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                    uint32_t input, const void *constant, void *packed);
+void proposeWinograd(const ProblemReader &problem, const Machine &machine,
+                     const ScheduleSink &sink);
+void packWinograd(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                  uint32_t input, const void *constant, void *packed);
 void proposeAttention(const ProblemReader &problem, const Machine &machine,
                       const ScheduleSink &sink);
 void proposeRecurrent(const ProblemReader &problem, const Machine &machine,
