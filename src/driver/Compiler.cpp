@@ -59,17 +59,13 @@ std::string regionsText(const plan::OpTable &table) {
   return text;
 }
 
-} // namespace
+bool wantsDump(const CompileOptions &options, const std::string &stage) {
+  return std::find(options.dumps.begin(), options.dumps.end(), stage) != options.dumps.end();
+}
 
-Expected<Compilation> compileModel(const std::string &path, const CompileOptions &options,
-                                   std::shared_ptr<const PluginSet> plugins) {
-  if (Status status = checkStages(options); !status)
-    return status.takeError();
-  if (Status status = checkProviders(options, *plugins); !status)
-    return status.takeError();
-  auto wantsDump = [&](const std::string &stage) {
-    return std::find(options.dumps.begin(), options.dumps.end(), stage) != options.dumps.end();
-  };
+/// The model as tables.
+Expected<plan::OpTable> readTable(const std::string &path, const CompileOptions &options,
+                                  const PluginSet &plugins) {
   FrontendOptions frontend;
   frontend.dims = options.dims;
   frontend.inputExtents = options.inputExtents;
@@ -79,36 +75,70 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
     options.log(LogLevel::Warning, "{}: {}", path, text);
   };
   frontend.stopAfter = options.stopAfter;
-  frontend.wantsText = wantsDump;
+  frontend.wantsText = [&](const std::string &stage) { return wantsDump(options, stage); };
   frontend.text = options.dump;
-  if (const Provider *reference = plugins->find("reference"))
+  if (const Provider *reference = plugins.find("reference"))
     frontend.evaluate = [&options, reference](const Problem &problem,
                                               const std::vector<const void *> &inputs) {
       return evaluateOnce(*reference, options.target, problem, inputs);
     };
-  auto table = runFrontend(path, frontend);
+  return runFrontend(path, frontend);
+}
+
+/// Names and versions of the providers that may compete.
+std::map<std::string, std::string> versionsOf(const CompileOptions &options,
+                                              const PluginSet &plugins) {
+  std::map<std::string, std::string> versions;
+  for (const auto &provider : plugins.providers()) {
+    const auto &only = options.planner.only;
+    if (only.empty() || std::find(only.begin(), only.end(), provider->name()) != only.end())
+      versions[provider->name()] = provider->version();
+  }
+  return versions;
+}
+
+} // namespace
+
+Expected<std::vector<plan::PosedProblem>>
+problemsOf(const std::string &path, const CompileOptions &options, const PluginSet &plugins) {
+  if (Status status = checkProviders(options, plugins); !status)
+    return status.takeError();
+  auto table = readTable(path, options, plugins);
+  if (!table)
+    return table.takeError();
+  auto cache = plan::PlanCache::open("", options.log);
+  if (!cache)
+    return cache.takeError();
+  plan::PlannerOptions estimating = options.planner;
+  estimating.select = plan::Select::Estimate;
+  plan::Planner planner(*table, options.target, versionsOf(options, plugins), **cache, estimating);
+  return planner.problems();
+}
+
+Expected<Compilation> compileModel(const std::string &path, const CompileOptions &options,
+                                   std::shared_ptr<const PluginSet> plugins) {
+  if (Status status = checkStages(options); !status)
+    return status.takeError();
+  if (Status status = checkProviders(options, *plugins); !status)
+    return status.takeError();
+  auto table = readTable(path, options, *plugins);
   if (!table)
     return table.takeError();
   if (options.stopAfter == "import" || options.stopAfter == "graph")
     return Compilation{};
-  if (wantsDump("regions") && options.dump)
+  if (wantsDump(options, "regions") && options.dump)
     options.dump("regions", regionsText(*table));
   if (options.stopAfter == "regions")
     return Compilation{};
   auto cache = plan::PlanCache::open(options.cacheFolder, options.log);
   if (!cache)
     return cache.takeError();
-  std::map<std::string, std::string> versions;
-  for (const auto &provider : plugins->providers()) {
-    const auto &only = options.planner.only;
-    if (only.empty() || std::find(only.begin(), only.end(), provider->name()) != only.end())
-      versions[provider->name()] = provider->version();
-  }
   plan::PlannerOptions plannerOptions = options.planner;
   for (const auto &provider : plugins->providers())
     if (provider->functions().compile && !provider->info().can_compile)
       plannerOptions.forget.push_back(provider->name());
-  plan::Planner planner(*table, options.target, versions, **cache, plannerOptions);
+  plan::Planner planner(*table, options.target, versionsOf(options, *plugins), **cache,
+                        plannerOptions);
   if (Status status = planner.evaluate(); !status)
     return status.takeError();
   auto plan = options.prefer == plan::Prefer::Cost && options.timeWholeModel &&
@@ -120,7 +150,7 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
   plan->model = std::filesystem::path(path).filename().string();
   plan->producer = DOVETAIL_VERSION;
   Compilation compilation{std::move(*plan), planner.statistics()};
-  if (wantsDump("plan") && options.dump)
+  if (wantsDump(options, "plan") && options.dump)
     options.dump("plan", planText(compilation.plan));
   return compilation;
 }

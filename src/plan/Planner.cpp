@@ -34,6 +34,7 @@ Planner::Planner(const OpTable &table, Target target, std::map<std::string, std:
                                     std::move(options))) {}
 Planner::~Planner() = default;
 const Planner::Statistics &Planner::statistics() const { return state->statistics; }
+Expected<std::vector<PosedProblem>> Planner::problems() { return state->posedProblems(); }
 Status Planner::evaluate() { return state->evaluate(); }
 Expected<Plan> Planner::choose(Prefer prefer) { return state->choose(prefer); }
 
@@ -136,6 +137,26 @@ Status Planner::State::formProblems() {
   return Status::success();
 }
 
+Expected<std::vector<PosedProblem>> Planner::State::posedProblems() {
+  Jobs jobs;
+  std::vector<State *> all;
+  collect(all);
+  // The table keeps ranges only of symbols that have one of their own.
+  SymbolRanges ranges = table.ranges;
+  for (State *part : all)
+    for (const TableValue &value : part->table.values)
+      for (const Extent &extent : value.extents)
+        if (!extent.isStatic())
+          for (const std::string &symbol : extent.symbols())
+            ranges.try_emplace(symbol);
+  for (State *part : all)
+    part->representative = representativeValues(ranges);
+  for (State *part : all)
+    if (Status status = part->propose(jobs, [](size_t, size_t, const Problem &) {}); !status)
+      return status.takeError();
+  return std::move(jobs.list);
+}
+
 Status Planner::State::evaluate() {
   auto start = std::chrono::steady_clock::now();
   if (Status forced = checkForced(); !forced)
@@ -225,7 +246,7 @@ Status Planner::State::measure(const Jobs &jobs, const Report &report) {
   constexpr double kShareForAll = 0.85;
   std::vector<MeasuringTurn> turns = measuringOrder(jobs.shares);
   for (size_t i = 0; i < turns.size(); ++i) {
-    const Job &job = jobs.list[turns[i].problem];
+    const PosedProblem &job = jobs.list[turns[i].problem];
     if (!evaluations.lacksMeasuring(job.problem.text()))
       continue;
     if (!evaluations.budgetLeft(kShareForAll)) {

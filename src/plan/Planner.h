@@ -43,6 +43,12 @@ struct PlannerOptions {
   std::function<bool()> stop; ///< polled between problems: true ends measuring with what is there
 };
 
+/// A problem on which providers compete, and the values of its symbols for trials.
+struct PosedProblem {
+  Problem problem;
+  SymbolValues representative;
+};
+
 class Planner {
 public:
   /// `providers`: name -> version of those at hand. The table must outlive the planner.
@@ -50,6 +56,9 @@ public:
           PlanCache &cache, PlannerOptions options);
   ~Planner();
 
+  /// The problems of all regions, those of bodies included, each once; nothing is built. In place of
+  /// evaluate().
+  Expected<std::vector<PosedProblem>> problems();
   Status evaluate();
   Expected<Plan> choose(Prefer prefer);
   /// Microseconds of each step of block 0 in runs of a plan that choose() gave: later choices go by

@@ -91,18 +91,15 @@ struct Planner::State {
     return found->second;
   }
 
-  /// A problem to be measured, and what is at stake with it.
-  struct Job {
-    Problem problem;
-    SymbolValues representative;
-  };
+  /// Problems to be measured, and what is at stake with each.
   struct Jobs {
-    std::vector<Job> list;
+    std::vector<PosedProblem> list;
     std::vector<ProblemShare> shares;
     std::map<std::string, size_t> byText;
   };
   using Report = std::function<void(size_t done, size_t total, const Problem &problem)>;
   Status evaluate();
+  Expected<std::vector<PosedProblem>> posedProblems();
   Status propose(Jobs &jobs, const Report &report);
   Status measure(const Jobs &jobs, const Report &report);
   Status formProblems();

@@ -250,18 +250,19 @@ std::string duration(double micros) {
   return fmt::format("{:.1f} s", micros / 1e6);
 }
 
-Progress::Progress() : terminal(::isatty(STDERR_FILENO) != 0) {}
+Progress::Progress(const char *verb) : verb(verb), terminal(::isatty(STDERR_FILENO) != 0) {}
 
-Progress::~Progress() {
+void Progress::clear() {
   if (shown)
     std::fprintf(stderr, "\r\033[K");
+  shown = false;
 }
 
 void Progress::show(size_t done, size_t total, const std::string &what) {
   if (!terminal)
     return;
   shown = true;
-  std::fprintf(stderr, "\r\033[Kmeasuring %zu of %zu: %s", done, total, what.substr(0, 60).c_str());
+  std::fprintf(stderr, "\r\033[K%s %zu of %zu: %s", verb, done, total, what.substr(0, 60).c_str());
   std::fflush(stderr);
 }
 

@@ -67,17 +67,20 @@ std::string duration(double micros);
 /// A line on standard error that rewrites itself, on a terminal only.
 class Progress {
 public:
-  Progress();
-  ~Progress();
+  explicit Progress(const char *verb = "measuring");
+  ~Progress() { clear(); }
   void show(size_t done, size_t total, const std::string &what);
+  void clear();
 
 private:
+  const char *verb;
   bool terminal;
   bool shown = false;
 };
 
 /// Adds the subcommands; each sets `exitCode` when run.
 void addProblem(CLI::App &app, int &exitCode);
+void addCheck(CLI::App &app, int &exitCode);
 void addDoctor(CLI::App &app, int &exitCode);
 void addModelCommands(CLI::App &app, int &exitCode);
 

@@ -16,6 +16,7 @@ int main(int argc, char **argv) {
   int exitCode = 0;
   dovetail::cli::addModelCommands(app, exitCode);
   dovetail::cli::addProblem(app, exitCode);
+  dovetail::cli::addCheck(app, exitCode);
   dovetail::cli::addDoctor(app, exitCode);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (dovetail::Status status = dovetail::cli::checkArguments(app, arguments); !status)
