@@ -48,8 +48,7 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
                                    std::shared_ptr<const PluginSet> plugins);
 
 /// All problems that compiling the model poses to providers, each once; nothing is chosen.
-Expected<std::vector<plan::PosedProblem>> problemsOf(const std::string &path,
-                                                     const CompileOptions &options,
-                                                     const PluginSet &plugins);
+Expected<std::vector<plan::PosedProblem>>
+problemsOf(const std::string &path, const CompileOptions &options, const PluginSet &plugins);
 
 } // namespace dovetail

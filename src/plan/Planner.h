@@ -56,8 +56,8 @@ public:
           PlanCache &cache, PlannerOptions options);
   ~Planner();
 
-  /// The problems of all regions, those of bodies included, each once; nothing is built. In place of
-  /// evaluate().
+  /// The problems of all regions, those of bodies included, each once; nothing is built. In place
+  /// of evaluate().
   Expected<std::vector<PosedProblem>> problems();
   Status evaluate();
   Expected<Plan> choose(Prefer prefer);
