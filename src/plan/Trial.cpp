@@ -60,6 +60,7 @@ struct TrialValue {
 struct Prepared {
   const Provider *provider = nullptr;
   size_t trial = 0;
+  std::unique_ptr<PackedBlocks> packed = std::make_unique<PackedBlocks>();
   dvt_kernel *kernel = nullptr;
   std::vector<dvt_tensor> inputs, outputs;
   std::vector<std::unique_ptr<GuardedBuffer>> outputMemory;
@@ -73,6 +74,7 @@ struct Prepared {
   Prepared &operator=(Prepared &&other) noexcept {
     std::swap(provider, other.provider);
     std::swap(trial, other.trial);
+    std::swap(packed, other.packed);
     std::swap(kernel, other.kernel);
     std::swap(inputs, other.inputs);
     std::swap(outputs, other.outputs);
@@ -331,6 +333,10 @@ bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
   args.kernel_bytes = trial.kernel.size();
   args.threads = state.target.threads;
   args.parallel = state.parallel.get();
+  args.memory_context = prepared.packed.get();
+  args.allocate = [](void *memory, uint64_t bytes) {
+    return static_cast<PackedBlocks *>(memory)->take(bytes);
+  };
   dvt_target target = state.target.view();
   dvt_error error{};
   auto start = Clock::now();

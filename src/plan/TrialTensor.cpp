@@ -10,6 +10,8 @@
 #include <limits>
 #include <new>
 
+#include <sys/mman.h>
+
 namespace dovetail::plan {
 namespace {
 
@@ -115,6 +117,29 @@ GuardedBuffer::GuardedBuffer(uint64_t size)
   start = memory.get() + kGuardBytes;
   std::memset(memory.get(), kGuardPattern, kGuardBytes);
   std::memset(start + bytes, kGuardPattern, rounded - bytes + kGuardBytes);
+}
+
+void PackedBlocks::Unmap::operator()(void *memory) const { ::munmap(memory, bytes); }
+
+void *PackedBlocks::take(uint64_t bytes) {
+  constexpr uint64_t kHugePage = 2 << 20, kLarge = 256 << 10;
+  if (bytes > UINT64_MAX / 2)
+    return nullptr;
+  const bool isLarge = bytes >= kLarge;
+  const uint64_t unit = isLarge ? kHugePage : 4096;
+  const uint64_t rounded = (std::max<uint64_t>(bytes, 1) + unit - 1) / unit * unit;
+  const uint64_t mapped = isLarge ? rounded + kHugePage : rounded;
+  void *memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return nullptr;
+  blocks.emplace_back(memory, Unmap{mapped});
+  if (!isLarge)
+    return memory;
+  const uint64_t past = reinterpret_cast<uintptr_t>(memory) % kHugePage;
+  auto *aligned = static_cast<uint8_t *>(memory) + (kHugePage - past) % kHugePage;
+  ::madvise(aligned, rounded, MADV_HUGEPAGE);
+  return aligned;
 }
 
 bool GuardedBuffer::intact() const {

@@ -30,6 +30,21 @@ private:
   uint8_t *start;
 };
 
+/// Zero-filled memory for the packed constants of one kernel. In huge pages where it is large, as a
+/// session's is: reading it once takes half again as long in small ones.
+class PackedBlocks {
+public:
+  /// 64-byte aligned; null where there is none left.
+  void *take(uint64_t bytes);
+
+private:
+  struct Unmap {
+    uint64_t bytes;
+    void operator()(void *memory) const;
+  };
+  std::vector<std::unique_ptr<void, Unmap>> blocks;
+};
+
 /// Elements from the first to the last one of a tensor with strides, none of them negative.
 int64_t stridedSpan(const std::vector<int64_t> &extents, const std::vector<int64_t> &strides);
 /// Copies between dense row-major memory and memory with strides, to the latter or from it.

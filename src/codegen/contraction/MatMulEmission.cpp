@@ -198,6 +198,13 @@ private:
       rightStride = emitProduct(e, m.right.depth);
       break;
     }
+    if (plan.streams > 1) {
+      rightStride = e.index(int64_t(plan.panelVectors()) * lanes);
+      operands.panelVectors = plan.panelVectors();
+      operands.panelStride = e.mul(depth, rightStride);
+      constexpr int64_t kAheadBytes = 1024;
+      operands.rightAhead = kAheadBytes / elementBytes(operands.rightType);
+    }
     Value leftRow = emitProduct(e, m.left.row);
     TileNest nest;
     nest.loops = {{depth, emitProduct(e, m.left.depth), rightStride}};
@@ -236,6 +243,8 @@ private:
     bool narrow = plan.right == MatMulPlan::Right::PackedNarrow;
     if ((plan.right != MatMulPlan::Right::Packed && !narrow) || !plan.panelsOutside)
       return false;
+    if (plan.streams > 1)
+      return false; // they ask on their own
     return uint64_t(m.depth.value * m.columns.value) * (narrow ? 2 : 4) > e.machine.l2Bytes / 4;
   }
 

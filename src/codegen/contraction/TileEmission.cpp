@@ -67,8 +67,13 @@ private:
     Value rightPointer = e.advance(operands.right, right, rightBytes);
     for (unsigned v = 0; v < vectors; ++v) {
       Value mask = operands.rightMasks.empty() ? Value() : operands.rightMasks[v];
-      row.push_back(e.loadVector(operands.rightType, rightPointer, e.index(int64_t(v) * e.lanes()),
-                                 e.lanes(), mask));
+      Value place = e.index(int64_t(v) * e.lanes());
+      if (operands.panelStride)
+        place = e.add(e.mul(operands.panelStride, int64_t(v / operands.panelVectors)),
+                      int64_t(v % operands.panelVectors) * e.lanes());
+      row.push_back(e.loadVector(operands.rightType, rightPointer, place, e.lanes(), mask));
+      if (operands.rightAhead)
+        e.prefetch(rightPointer, e.add(place, operands.rightAhead), rightBytes);
     }
     if (operands.prefetch) {
       Value shift = e.index(operands.prefetchShift);

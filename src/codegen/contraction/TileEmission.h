@@ -34,6 +34,11 @@ struct TileOperands {
   Values rowOffsets;                                ///< of each row's first element on the left
   /// Right vectors are `lanes` apart; where given, their masks (null: whole).
   Values rightMasks;
+  /// Where given, only `panelVectors` of the right vectors are `lanes` apart, and so many again
+  /// follow `panelStride` elements further on: several streams of memory are read side by side.
+  Value panelStride;
+  unsigned panelVectors = 0;
+  int64_t rightAhead = 0; ///< where given, each right vector asks for what is so much further on
   /// Where given, each step asks for `prefetchLines` cache lines from here on, further on by 1 /
   /// 2^prefetchShift of what the right side has advanced.
   Value prefetch;

@@ -2,6 +2,8 @@
 //
 // Matrix products of all sizes around the vector width, with constant and computed right sides,
 // transposes, batches, element-wise followers and run-time extents.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -130,6 +132,25 @@ TEST(MatMul, RefusesWhatItCannot) {
       "problem(%0: f64[4,4], %1: f64[4,4]) %2: f64[4,4] = mat_mul@13(%0, %1) return(%2)");
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_NE(refusals[0].find("f64"), std::string::npos) << refusals[0];
+}
+
+TEST(MatMul, PanelsSideBySide) {
+  // Weights too large for the cache; the columns leave every number of panels for the last tile.
+  for (int n : {256, 320, 336, 560, 1008}) {
+    Checked checked = checkProblem(
+        fmt::format("problem(%0: f32[1,601], %1: const f32[601,{0}], %2: const f32[{0}]) "
+                    "%3: f32[1,{0}] = mat_mul@13(%0, %1); %4: f32[1,{0}] = add@14(%3, %2) "
+                    "return(%4)",
+                    n));
+    EXPECT_TRUE(std::any_of(checked.algorithms.begin(), checked.algorithms.end(),
+                            [](const std::string &name) { return name.find(":s") != name.npos; }))
+        << n;
+  }
+  checkProblem("problem(%0: f32[1,512], %1: const f32[528,512]) %2: f32[1,528] = gemm@13(%0, %1) "
+               "{alpha=1.0, beta=1.0, transA=0, transB=1} return(%2)");
+  checkProblem(
+      "problem(%0: f32[3,1,64], %1: const f32[64,4096]) %2: f32[3,1,4096] = mat_mul@13(%0, "
+      "%1) return(%2)");
 }
 
 } // namespace

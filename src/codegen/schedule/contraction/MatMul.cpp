@@ -200,6 +200,7 @@ MatMulPlan MatMulPlan::read(const Schedule &schedule) {
     std::from_chars(middle + 1, end, plan.tile.vectors);
   plan.blockRows = schedule.integerParameter("m", plan.tile.rows);
   plan.panelsOutside = schedule.parameter("o") == "n";
+  plan.streams = unsigned(std::max<int64_t>(1, schedule.integerParameter("s", 1)));
   std::string_view right = schedule.parameter("b");
   plan.right = right == "p"   ? Right::Packed
                : right == "h" ? Right::PackedNarrow
@@ -214,7 +215,8 @@ std::string MatMulPlan::text() const {
                      right == Right::Packed         ? "p"
                      : right == Right::PackedNarrow ? "h"
                      : right == Right::PackedOnRun  ? "f"
-                                                    : "d");
+                                                    : "d") +
+         (streams > 1 ? fmt::format(":s{}", streams) : "");
 }
 
 } // namespace dovetail::codegen

@@ -69,7 +69,11 @@ struct MatMulPlan {
   bool panelsOutside =
       false; ///< tasks that follow one another share a panel; otherwise they share rows
   Right right = Right::Direct;
+  /// Where more than 1, a register tile takes columns of so many packed panels side by side, each
+  /// `tile.vectors / streams` vectors wide: memory gives more to several streams than to one.
+  unsigned streams = 1;
 
+  unsigned panelVectors() const { return tile.vectors / streams; } ///< of a packed panel
   static MatMulPlan read(const Schedule &schedule);
   std::string text() const;
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Offers schedules of matrix products: which register tile, whether tasks share panels of the right
-// side or rows of the left, and how the right side is read. Also packs constant right sides.
+// side or rows of the left, how the right side is read, and whether from several panels at once.
+// Also packs constant right sides.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "codegen/schedule/Families.h"
 #include "codegen/schedule/contraction/BlockMatMul.h"
@@ -76,7 +78,7 @@ double estimateMicros(const Machine &machine, const MatMul &m, const MatMulPlan 
 template <typename Put>
 void forPacked(const MatMul &m, const MatMulPlan &plan, const Machine &machine, Put put) {
   int64_t lanes = machine.isa.f32Lanes, columns = m.columns.value, depth = m.depth.value;
-  int64_t width = int64_t(plan.tile.vectors) * lanes,
+  int64_t width = int64_t(plan.panelVectors()) * lanes,
           padded = (columns + lanes - 1) / lanes * lanes;
   for (int64_t panel = 0; panel < padded; panel += width) {
     int64_t panelWidth = std::min(width, padded - panel);
@@ -86,6 +88,36 @@ void forPacked(const MatMul &m, const MatMulPlan &plan, const Machine &machine, 
         put(column < columns ? k * m.right.depth.constant + column * m.right.row.constant : -1);
       }
   }
+}
+
+/// A tile for panels read side by side, for one row and weights that come from memory; nothing
+/// where others do as well. Where memory is in small pages, each of which a stream has to be found
+/// again for, several streams are a third faster; in huge ones a tenth slower.
+std::optional<MatMulPlan> chooseStreams(const Machine &machine, const MatMul &m, int64_t vectors) {
+  if (!m.rows.is(1) || m.columns.value % machine.isa.f32Lanes ||
+      4 * uint64_t(m.depth.value * m.columns.value) < machine.l2Bytes / 2)
+    return std::nullopt;
+  unsigned most = std::min(16u, machine.isa.vectorRegisters - 1);
+  MatMulPlan best;
+  int64_t least = INT64_MAX;
+  for (unsigned wide : {4u, 2u, 1u})
+    for (unsigned streams = std::min(8u, most / wide); streams >= 2; --streams) {
+      int64_t tile = wide * streams;
+      if (vectors % wide || tile > vectors)
+        continue;
+      int64_t panels = (vectors + tile - 1) / tile, threads = machine.threads;
+      // Of the busiest thread, in vectors; fewer streams cost less than threads that wait.
+      int64_t cost = (panels + threads - 1) / threads * tile * 16 - std::min(streams, 4u);
+      if (cost >= least)
+        continue;
+      least = cost;
+      best.tile = {1, unsigned(tile)};
+      best.streams = streams;
+    }
+  if (least == INT64_MAX)
+    return std::nullopt;
+  best.panelsOutside = true;
+  return best;
 }
 
 } // namespace
@@ -125,30 +157,36 @@ void proposeMatMul(const ProblemReader &problem, const Machine &machine, const S
     std::erase_if(tiles, [](RegisterTile tile) { return tile.rows > 8; });
   unsigned offered = 0;
   for (MatMulPlan::Right right : ways) {
-    MatMulPlan plan;
-    plan.right = right;
-    Schedule base = Schedule::rowMajor("", problem.problem());
-    unsigned width = 0, ofWay = 0;
+    std::vector<MatMulPlan> plans;
+    bool packs = right == MatMulPlan::Right::Packed || right == MatMulPlan::Right::PackedNarrow;
     for (const RegisterTile &tile : tiles) {
-      if (tile.vectors == width)
+      if (!plans.empty() && plans.back().streams == 1 && plans.back().tile.vectors == tile.vectors)
         continue;
-      width = tile.vectors;
+      MatMulPlan plan;
       plan.tile = tile;
       int64_t panels = (vectors + tile.vectors - 1) / tile.vectors;
       plan.blockRows = chooseBlockRows(machine, tile, sizes.rows, panels * sizes.batches);
       double rightBytes = 4.0 * double(sizes.depth) * double(sizes.columns);
       plan.panelsOutside = rightBytes > double(machine.l2Bytes) / 2;
-      Schedule schedule = base;
-      schedule.algorithm = plan.text();
-      Product panelElements = Product::of(m.depth) * Product(int64_t(tile.vectors) * lanes);
+      plans.push_back(plan);
+    }
+    if (auto streams = packs ? chooseStreams(machine, m, vectors) : std::nullopt)
+      plans.push_back(*streams);
+    unsigned ofWay = 0;
+    for (MatMulPlan &plan : plans) {
+      if (plan.streams == 1 && ofWay == 2)
+        continue;
+      plan.right = right;
+      Schedule schedule = Schedule::rowMajor(plan.text(), problem.problem());
+      Product panelElements = Product::of(m.depth) * Product(int64_t(plan.tile.vectors) * lanes);
       double rightElementBytes = right == MatMulPlan::Right::PackedNarrow ? 2 : 4;
       if (right == MatMulPlan::Right::Direct)
         rightElementBytes = elementBytes(problem.value(m.right.value).type);
-      if (right == MatMulPlan::Right::Packed || right == MatMulPlan::Right::PackedNarrow) {
+      if (packs) {
         schedule.packedBytes[uint32_t(problem.inputOf(m.right.value))] =
             uint64_t(rightElementBytes) * uint64_t(m.depth.value) * uint64_t(vectors) * lanes;
       } else if (right == MatMulPlan::Right::PackedOnRun) {
-        int64_t bound = (Product::of(m.columns).upperBound() / lanes / tile.vectors + 1);
+        int64_t bound = (Product::of(m.columns).upperBound() / lanes / plan.tile.vectors + 1);
         int64_t copies = m.oneRight() ? 1 : m.batches().upperBound();
         __int128 bytes = __int128(panelElements.upperBound()) * bound * copies * 4;
         if (bytes > kWorkspaceLimit) {
@@ -159,12 +197,13 @@ void proposeMatMul(const ProblemReader &problem, const Machine &machine, const S
         schedule.workspaceBytes = uint64_t(bytes);
       }
       schedule.workspaceBytes += 4 * uint64_t(m.widenedLeft(problem));
-      schedule.scratchBytes = 4 * uint64_t(tile.rows) * tile.vectors * lanes;
+      schedule.scratchBytes = 4 * uint64_t(plan.tile.rows) * plan.tile.vectors * lanes;
       schedule.estimateMicros = estimateMicros(machine, m, plan, sizes, rightElementBytes);
+      if (plan.streams > 1)
+        schedule.estimateMicros *= 1.1;
       sink.offer(std::move(schedule));
       ++offered;
-      if (++ofWay == 2)
-        break;
+      ofWay += plan.streams == 1;
     }
   }
   if (!offered)
