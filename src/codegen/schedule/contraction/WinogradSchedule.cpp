@@ -253,8 +253,9 @@ void packWinograd(const ProblemReader &problem, const Machine &machine, const Sc
   for (int64_t vector = 0; vector < sizes.vectors; vector += plan.tile.vectors) {
     int64_t width = std::min<int64_t>(plan.tile.vectors, sizes.vectors - vector) * sizes.lanes;
     int64_t first = vector * sizes.lanes;
-    for (int64_t j = 0; j < width; ++j)
-      for (int64_t channel = 0; channel < depth; ++channel) {
+    // Neighbours in what is written one after the other; what is read stays in the cache.
+    for (int64_t channel = 0; channel < depth; ++channel)
+      for (int64_t j = 0; j < width; ++j) {
         float *place = to + channel * width + j;
         bool real = first + j < conv.outPerGroup;
         int64_t window = ((first + j) * depth + channel) * 9;
