@@ -76,6 +76,14 @@ Extent Extent::atom(std::string text) {
 
 Extent Extent::overflowed() { return atom(kOverflow); }
 
+bool Extent::isOverflow() const {
+  return std::any_of(terms.begin(), terms.end(), [](const auto &term) {
+    return std::any_of(term.first.begin(), term.first.end(), [](const std::string &factor) {
+      return factor.find(kOverflow) != std::string::npos;
+    });
+  });
+}
+
 Extent Extent::symbol(std::string_view name) {
   std::string clean(name);
   for (size_t i = 0; i < clean.size(); ++i)

@@ -41,6 +41,8 @@ public:
   static Expected<Extent> parse(std::string_view text);
 
   bool isStatic() const;
+  /// Whether computing it went beyond 64 bits, or became too long: then it stands for any number.
+  bool isOverflow() const;
   /// The value of a static extent.
   int64_t value() const;
   std::optional<int64_t> staticValue() const;

@@ -63,6 +63,8 @@ SymbolRange call(const ExtentParser::Call &call, const SymbolRanges &ranges) {
 } // namespace
 
 SymbolRange Extent::range(const SymbolRanges &ranges) const {
+  if (isOverflow())
+    return {INT64_MIN, INT64_MAX, 1};
   SymbolRange sum{0, 0, 0};
   for (const auto &[monomial, coefficient] : terms) {
     SymbolRange product = exactly(coefficient);

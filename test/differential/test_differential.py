@@ -30,6 +30,12 @@ FINDS = {
     "blocks of free channels": ("""
         f (float[2, c, 3, 5] x) => (float[?, ?, ?, ?] y) { y = DepthToSpace <blocksize = 2, mode = "CRD"> (x) }
         """, {"x": (2, 12, 3, 5)}),
+    "comparisons and sums at the ends of 64 bits": ("""
+        f (int64[2] x) => (bool[?] y, int64[?] z) <int64[2] a = {9223372036854775807, 5}, int64 b = {9223372036854775807}> {
+          y = GreaterOrEqual (a, b)
+          s = Add (a, b)
+          z = Add (s, x)
+        }""", {"x": (2,)}),
     "integers by what is known at run time only": ("""
         f (int64[3, 5] x, int64[5] b) => (int64[?, ?] y, int64[?, ?] z) {
           y = Div (x, b)

@@ -230,7 +230,8 @@ Extent InferContext::fresh(size_t i, size_t dimension, int64_t least) {
 bool InferContext::surelyAtMost(const Extent &a, const Extent &b) const {
   if (a == b)
     return true;
-  return range(b - a).min >= 0;
+  std::optional<int64_t> x = a.staticValue(), y = b.staticValue();
+  return x && y ? *x <= *y : range(b - a).min >= 0;
 }
 
 Extent InferContext::least(const Extent &a, const Extent &b) const {

@@ -39,6 +39,8 @@ Known asNumber(bool value) { return Extent(int64_t(value)); }
 Known divide(const InferContext &c, const Extent &a, const Extent &b) {
   if (b == Extent(0))
     return std::nullopt;
+  if (b == Extent(-1))
+    return Extent(0) - a;
   if (std::optional<Extent> exact = Extent::exactDiv(a, b))
     return exact;
   // ONNX division of integers truncates, so floor is right only where no sign differs.
@@ -56,6 +58,8 @@ Known remainder(const InferContext &c, const Extent &a, const Extent &b) {
 }
 
 Known less(const InferContext &c, const Extent &a, const Extent &b) {
+  if (a.isStatic() && b.isStatic())
+    return asNumber(a.value() < b.value());
   if (c.surelyAtMost(a + 1, b))
     return asNumber(true);
   return c.surelyAtMost(b, a) ? asNumber(false) : Known();
@@ -64,6 +68,8 @@ Known less(const InferContext &c, const Extent &a, const Extent &b) {
 Known equal(const InferContext &c, const Extent &a, const Extent &b) {
   if (a == b)
     return asNumber(true);
+  if (a.isStatic() && b.isStatic())
+    return asNumber(false);
   return c.surelyAtMost(a + 1, b) || c.surelyAtMost(b + 1, a) ? asNumber(false) : Known();
 }
 
@@ -119,7 +125,7 @@ Known transform(const InferContext &c, const Known &a) {
   if (op == "not")
     return negate(a);
   if (op == "abs")
-    return c.range(*a).min >= 0 ? a : a->isStatic() ? Known(Extent(-a->value())) : Known();
+    return c.range(*a).min >= 0 ? a : a->isStatic() ? Known(Extent(0) - *a) : Known();
   if (op == "sign" && c.range(*a).min >= 1)
     return Extent(1);
   return std::nullopt;
@@ -128,6 +134,14 @@ Known transform(const InferContext &c, const Known &a) {
 /// Elements stay known only where the arithmetic is exact in the type: narrow and unsigned types
 /// wrap.
 bool isTracked(dvt_type type) { return type == DVT_I64 || type == DVT_I32 || type == DVT_BOOL; }
+
+/// Whether a number beyond the type came out, where the op itself would wrap.
+bool isBeyond(dvt_type type, const Extent &element) {
+  if (element.isOverflow())
+    return true;
+  std::optional<int64_t> number = element.staticValue();
+  return type == DVT_I32 && number && (*number < INT32_MIN || *number > INT32_MAX);
+}
 
 void followElements(InferContext &c, const Shape &shape, dvt_type resultType) {
   if (!isTracked(resultType) || !isTracked(c.type(0)))
@@ -145,6 +159,9 @@ void followElements(InferContext &c, const Shape &shape, dvt_type resultType) {
     for (size_t e = 0; e < result->size(); ++e)
       (*result)[e] = combine(c, (*result)[e], (*other)[e]);
   }
+  for (Known &element : *result)
+    if (element && isBeyond(resultType, *element))
+      element.reset();
   c.resultElements(0, std::move(*result));
 }
 
