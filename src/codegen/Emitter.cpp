@@ -235,6 +235,13 @@ Value Emitter::bitcast(Value a, Type element) {
   return builder.createOrFold<arith::BitcastOp>(location(), withElement(a.getType(), element), a);
 }
 
+Value Emitter::recast(Value vector, Type element) {
+  auto from = cast<VectorType>(vector.getType());
+  int64_t bits = from.getNumElements() * from.getElementTypeBitWidth();
+  VectorType to = vectorOf(element, unsigned(bits / element.getIntOrFloatBitWidth()));
+  return builder.createOrFold<vector::BitCastOp>(location(), to, vector);
+}
+
 Value Emitter::convert(Value a, Type element) {
   Type from = getElementTypeOrSelf(a), to = withElement(a.getType(), element);
   if (from == element)

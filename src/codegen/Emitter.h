@@ -37,6 +37,9 @@ public:
   mlir::OpBuilder &builder;
   const ProblemReader &problem;
   const Machine &machine;
+  /// Quotients of quantisations are products with the reciprocal, which may fall on the other side
+  /// of a tie.
+  bool quantizesByProduct = false;
 
   /// The first failure is what KernelModule::finish() reports. For problems that the schedule
   /// should have refused.
@@ -94,6 +97,8 @@ public:
       shiftRightSigned(Value a, Value b);     ///< shiftRight fills with zeros
   Value bitNot(Value a);                      ///< i1 or integers
   Value bitcast(Value a, mlir::Type element); ///< same bits, element type of the same width
+  /// Same bits of a vector as elements of another width.
+  Value recast(Value vector, mlir::Type element);
   Value convert(Value a, mlir::Type element); ///< number to number, floats to integers toward zero
   /// A register as it comes back from memory of `type`: the nearest number of that type.
   Value rounded(dvt_type type, Value a) { return widen(type, narrow(type, a)); }

@@ -14,6 +14,7 @@ static const EmissionFamily kFamilies[] = {
     {"conv", emitConvolutionKernel},    {"depthwise", emitDepthwiseKernel},
     {"attention", emitAttentionKernel}, {"blockmatmul", emitBlockMatMulKernel},
     {"recurrent", emitRecurrentKernel}, {"winograd", emitWinogradKernel},
+    {"int8", emitInt8Kernel},
 };
 
 const EmissionFamily *findEmissionFamily(std::string_view name) {

@@ -40,6 +40,8 @@ Status emitBlockMatMulKernel(const ProblemReader &problem, const Machine &machin
                              const Schedule &schedule, KernelModule &module);
 Status emitConvolutionKernel(const ProblemReader &problem, const Machine &machine,
                              const Schedule &schedule, KernelModule &module);
+Status emitInt8Kernel(const ProblemReader &problem, const Machine &machine,
+                      const Schedule &schedule, KernelModule &module);
 Status emitDepthwiseKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
 Status emitWinogradKernel(const ProblemReader &problem, const Machine &machine,

@@ -74,6 +74,7 @@ struct KernelModule::State {
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
   unsigned lanes;
+  bool vnni = false;
   std::vector<Phase> phases;
   std::string failure;
 };
@@ -83,6 +84,7 @@ KernelModule::KernelModule(const ProblemReader &problem, const Machine &machine)
 KernelModule::~KernelModule() = default;
 
 void KernelModule::setLanes(unsigned lanes) { state->lanes = lanes; }
+void KernelModule::useVnni() { state->vnni = true; }
 
 void KernelModule::addPhase(int64_t count, Body body) {
   State::Phase phase;
@@ -128,7 +130,9 @@ Expected<std::vector<uint8_t>> KernelModule::finish(const Schedule &schedule) {
   if (!state->failure.empty())
     return internalError("kernel {}: {}", schedule.algorithm, state->failure);
   LoweringTexts texts;
-  auto object = lowerToObject(*state->module, state->machine.isa, keepText ? &texts : nullptr);
+  Isa isa = state->machine.isa;
+  isa.vnni = state->vnni;
+  auto object = lowerToObject(*state->module, isa, keepText ? &texts : nullptr);
   optimisedText = std::move(texts.optimised);
   assemblyText = std::move(texts.assembly);
   if (!object)
@@ -147,7 +151,7 @@ Expected<std::vector<uint8_t>> KernelModule::finish(const Schedule &schedule) {
   ImageHeader header{};
   header.magic = kImageMagic;
   header.version = kImageVersion;
-  header.isa = state->machine.isa.level;
+  header.isa = isa.level | (isa.vnni ? kImageVnni : 0);
   header.phaseCount = state->phases.size();
   header.codeOffset = llvm::alignTo(sizeof(ImageHeader) + phases.size(), kImageAlignment);
   header.codeBytes = image->code.size();

@@ -31,6 +31,8 @@ public:
   /// Lanes of f32 vectors in the phases added from here on; by default those of the machine.
   /// Narrower ones suit short rows.
   void setLanes(unsigned lanes);
+  /// The kernel may use the instructions for sums of products of bytes, which the machine has.
+  void useVnni();
 
   /// Kernel bytes, or why there are none: the first Emitter::fail() of a body, or an error of ours.
   Expected<std::vector<uint8_t>> finish(const Schedule &schedule);

@@ -83,6 +83,13 @@ static const char *cpuName(Isa::Level level) {
   return level == Isa::Avx512 ? "x86-64-v4" : level == Isa::Avx2 ? "x86-64-v3" : "generic";
 }
 
+/// VNNI only where a kernel asks for it, so that others are the same with and without.
+static const char *featureNames(const Isa &isa) {
+  if (isa.level == Isa::Avx512)
+    return isa.vnni ? "-prefer-256-bit,+avx512vnni" : "-prefer-256-bit";
+  return isa.vnni ? "+avxvnni" : "";
+}
+
 static const char *tripleName(Isa::Level level) {
   return level == Isa::Neon ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu";
 }
@@ -102,17 +109,18 @@ static Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const 
     return unavailable("this LLVM has no code generator for {}: {}", triple.str(), error);
   llvm::TargetOptions options;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, cpuName(isa.level), isa.level == Isa::Avx512 ? "-prefer-256-bit" : "", options,
-      llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      triple, cpuName(isa.level), featureNames(isa), options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine)
     return internalError("LLVM makes no target machine for {}", triple.str());
   return machine;
 }
 
-/// One for each level and thread: a target machine is not for several threads at once.
+/// One for each level, with and without VNNI, and thread: a target machine is not for several
+/// threads at once.
 static Expected<llvm::TargetMachine *> targetMachine(const Isa &isa) {
-  thread_local std::map<uint32_t, std::unique_ptr<llvm::TargetMachine>> machines;
-  auto &machine = machines[isa.level];
+  thread_local std::map<std::pair<uint32_t, bool>, std::unique_ptr<llvm::TargetMachine>> machines;
+  auto &machine = machines[{isa.level, isa.vnni}];
   if (!machine) {
     auto made = createTargetMachine(isa);
     if (!made)

@@ -38,6 +38,8 @@ public:
     case Kind::Mul:
       return wrap(e.mul(a, b));
     case Kind::Div:
+      if (node.integer && e.quantizesByProduct)
+        return e.mul(a, reciprocal(b));
       return floats ? e.fdiv(a, b) : wrap(integerDivision(a, b));
     case Kind::Min:
       return e.minimum(a, b);
@@ -171,6 +173,14 @@ private:
     return e.convert(e.convert(value, e.builder.getIntegerType(bits())), element);
   }
 
+  /// Of a scale. Where that of a tiny one would overflow, the largest that does not saturates as
+  /// well.
+  Value reciprocal(Value scale) {
+    Value least = e.constant(scale.getType(), 0x1p-126), zero = e.constant(scale.getType(), 0);
+    Value tiny = e.bitAnd(e.lt(scale, least), e.gt(scale, zero));
+    return e.fdiv(e.constant(scale.getType(), 1), e.select(tiny, least, scale));
+  }
+
   /// The divisor, with what the processor would trap on replaced by 1.
   Value safeDivisor(Value b) {
     Value trap = e.bitOr(e.eq(b, e.integerConstant(type, 0)), e.eq(b, e.integerConstant(type, -1)));
@@ -244,6 +254,53 @@ Value emitPrimitive(Emitter &emitter, const ExpressionNode &node, Value a, Value
   return PrimitiveEmission(emitter, node, lanes).emit(a, b, c);
 }
 
+/// Of a quantisation whose quotient is `quotient`: clamped, rounded, then shifted by the zero
+/// point, which is given as an integer or not at all.
+static Value emitQuantized(Emitter &e, dvt_type type, Value quotient, Value zero) {
+  double low = type == DVT_I8 ? -128 : 0, high = low + 255;
+  Value least = e.constant(quotient.getType(), low), most = e.constant(quotient.getType(), high);
+  if (zero) {
+    Value shift = e.convert(zero, e.f32Type());
+    least = e.sub(least, shift);
+    most = e.sub(most, shift);
+  }
+  Value clamped = e.fastMinimum(most, e.fastMaximum(least, quotient)); // of NaN it is NaN
+  bool wide = e.lanes() == 16;
+  mlir::Type integers = e.vectorOf(e.i32Type(), e.lanes());
+  Value number;
+  if (wide)
+    number = e.intrinsic("llvm.x86.avx512.mask.cvtps2dq.512", integers,
+                         {clamped, e.integerConstant(integers, 0),
+                          e.integerConstant(e.builder.getI16Type(), -1),
+                          e.integerConstant(e.i32Type(), 4)});
+  else
+    number = e.intrinsic("llvm.x86.avx.cvt.ps2dq.256", integers, {clamped});
+  return zero ? e.add(number, zero) : number;
+}
+
+/// The pieces of a quantisation to bytes that ends in `node`; nothing where it is none.
+struct QuantizationNodes {
+  NodeId quotient, zero; ///< kNoNode where there is no zero point
+};
+static std::optional<QuantizationNodes> findQuantization(const Expression &expression,
+                                                         const ExpressionNode &node) {
+  auto at = [&](NodeId id) -> const ExpressionNode & { return expression.nodes[id]; };
+  if (node.kind != Kind::Saturate || (node.type != DVT_I8 && node.type != DVT_U8))
+    return std::nullopt;
+  QuantizationNodes found{node.a, kNoNode};
+  if (const ExpressionNode &sum = at(node.a); sum.kind == Kind::Add) {
+    if (at(sum.b).kind != Kind::Cast)
+      return std::nullopt;
+    found = {sum.a, at(sum.b).a};
+  }
+  if (at(found.quotient).kind != Kind::RoundEven)
+    return std::nullopt;
+  found.quotient = at(found.quotient).a;
+  if (at(found.quotient).kind != Kind::Div || !at(found.quotient).integer)
+    return std::nullopt;
+  return found;
+}
+
 void emitPointwiseOps(Emitter &emitter, llvm::ArrayRef<uint32_t> ops, unsigned lanes,
                       ValueMap &values) {
   Expression expression;
@@ -254,6 +311,13 @@ void emitPointwiseOps(Emitter &emitter, llvm::ArrayRef<uint32_t> ops, unsigned l
   auto of = [&](NodeId id) { return id == kNoNode ? Value() : registers[id]; };
   for (size_t i = 0; i < registers.size(); ++i) {
     const ExpressionNode &node = expression.nodes[i];
+    if (auto quantized =
+            emitter.quantizesByProduct ? findQuantization(expression, node) : std::nullopt;
+        quantized && lanes == emitter.lanes() && registers[quantized->quotient]) {
+      registers[i] =
+          emitQuantized(emitter, node.type, registers[quantized->quotient], of(quantized->zero));
+      continue;
+    }
     Value known = node.kind == ExpressionKind::Leaf ? values.lookup(node.value) : Value();
     registers[i] =
         known ? known : emitPrimitive(emitter, node, of(node.a), of(node.b), of(node.c), lanes);

@@ -3,6 +3,7 @@
 // See the header.
 #include "NativeCheck.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -264,6 +265,13 @@ struct Run {
           std::memcpy(&a, got[i].data() + j * bytes, bytes);
           std::memcpy(&b, wanted[i].data() + j * bytes, bytes);
           difference = std::to_string(a) + " instead of " + std::to_string(b);
+          auto signedByte = [](int64_t bits) { return bits > 127 ? bits - 256 : bits; };
+          if (type == DVT_I8) {
+            a = signedByte(a);
+            b = signedByte(b);
+          }
+          if (type == DVT_I8 || type == DVT_U8)
+            same |= std::abs(a - b) <= options.byteQuanta;
         }
         if (!same && wrong++ == 0)
           first = "element " + std::to_string(j) + " is " + difference;
@@ -274,14 +282,15 @@ struct Run {
   }
 };
 
-Target hostTarget(bool avx512) {
+/// The host, less the features that start with `without`, if anything.
+Target hostTarget(const std::string &without = "") {
   Target target = Target::host(3);
-  if (!avx512) {
+  if (!without.empty()) {
     std::string kept;
     for (size_t from = 0; from < target.features.size();) {
       size_t comma = std::min(target.features.find(',', from), target.features.size());
       std::string feature = target.features.substr(from, comma - from);
-      if (!feature.starts_with("avx512"))
+      if (!feature.starts_with(without))
         kept += (kept.empty() ? "" : ",") + feature;
       from = comma + 1;
     }
@@ -347,10 +356,13 @@ CheckResult checkNative(const std::string &text, const CheckOptions &options) {
     ADD_FAILURE() << problem.error().message << "\n  " << text;
     return result;
   }
-  Target host = hostTarget(true);
+  Target host = hostTarget();
   checkTarget(*problem, host, options, result);
   if (host.hasFeature("avx512f"))
-    checkTarget(*problem, hostTarget(false), options, result);
+    checkTarget(*problem, hostTarget("avx512"), options, result);
+  if (std::any_of(result.candidates.begin(), result.candidates.end(),
+                  [](const std::string &label) { return label.find(":vnni") != label.npos; }))
+    checkTarget(*problem, hostTarget("avx512_vnni"), options, result);
   return result;
 }
 
@@ -358,7 +370,7 @@ std::string refusalOf(const std::string &text) {
   auto problem = Problem::parse(text);
   if (!problem)
     return problem.error().message;
-  Proposal proposal = plugins().find("native")->propose(hostTarget(true), *problem);
+  Proposal proposal = plugins().find("native")->propose(hostTarget(), *problem);
   if (!proposal.candidates.empty())
     return {};
   return proposal.refusals.empty() ? "refused" : proposal.refusals[0].reason;

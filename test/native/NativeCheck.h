@@ -22,6 +22,7 @@ struct CheckOptions {
   double quanta = 1; ///< how far 16-bit floats may lie from the truth, in units of the last place
                      ///< of the larger of the truth and `largest`
   double largest = 0;
+  int64_t byteQuanta = 0;          ///< how far quantised bytes may lie from the truth
   std::vector<double> values = {}; ///< where given, inputs of floats are drawn from these alone
   unsigned seed = 1;
 };

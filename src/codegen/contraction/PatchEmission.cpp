@@ -47,16 +47,26 @@ void PatchEmission::copy(const Chunk &chunk) {
 void PatchEmission::clear(Value from, Value to, Value destination) {
   if (!conv.isPadded())
     return;
-  Value zero = e.constant(e.f32Vector(), 0);
+  Value zero = words ? e.splat(words->fill) : e.constant(e.f32Vector(), 0);
   if (sizes.pitch == sizes.lanes)
     e.loop(from, to, 1,
-           [&](Value p) { e.storeVector(DVT_F32, zero, destination, e.mul(p, sizes.pitch)); });
+           [&](Value p) { e.storeVector(patchType, zero, destination, e.mul(p, sizes.pitch)); });
   else
-    e.vectorLoop(e.mul(from, sizes.pitch), e.mul(to, sizes.pitch), sizes.lanes, 1,
-                 [&](Value i, Value mask) { e.storeVector(DVT_F32, zero, destination, i, mask); });
+    e.vectorLoop(
+        e.mul(from, sizes.pitch), e.mul(to, sizes.pitch), sizes.lanes, 1,
+        [&](Value i, Value mask) { e.storeVector(patchType, zero, destination, i, mask); });
+}
+
+Value PatchEmission::loadImage(Value pointer, Value offset, Value mask) {
+  Value vector = e.loadVector(type, pointer, offset, sizes.lanes, mask);
+  if (words && words->isSigned)
+    vector = e.bitXor(vector, e.integerConstant(vector.getType(), int32_t(0x80808080)));
+  return vector;
 }
 
 void PatchEmission::copyRow(const Chunk &chunk, const Row &row) {
+  if (words && (plan.in == ImageLayout::Plain || words->channels % 4))
+    return copyBytes(chunk, row);
   switch (plan.in) {
   case ImageLayout::Blocked:
     return copyBlocked(chunk, row);
@@ -96,8 +106,8 @@ void PatchEmission::copyChannelsLast(const Chunk &chunk, const Row &row) {
     mask = e.tailMask(e.sub(e.index(conv.inPerGroup), e.mul(row.block, sizes.channelBlock)));
   Value storeMask = sizes.pitch < sizes.lanes ? mask : Value();
   e.loop(row.from, row.to, 1, [&](Value p) {
-    Value vector = e.loadVector(type, source, e.mul(p, channels), sizes.lanes, mask);
-    e.storeVector(DVT_F32, vector, row.destination, e.mul(p, sizes.pitch), storeMask);
+    Value vector = loadImage(source, e.mul(p, channels), mask);
+    e.storeVector(patchType, vector, row.destination, e.mul(p, sizes.pitch), storeMask);
   });
 }
 
@@ -142,6 +152,64 @@ void PatchEmission::copyPlainFew(const Chunk &chunk, const Row &row) {
     e.loop(row.from, row.to, 1, [&](Value p) {
       e.store(DVT_F32, e.load(type, source, p), row.destination,
               e.add(e.mul(p, sizes.pitch), channel));
+    });
+  });
+}
+
+/// Words of bytes that do not lie together in the image. Plain images are read a vector of pixels
+/// at a time.
+void PatchEmission::copyBytes(const Chunk &chunk, const Row &row) {
+  int64_t channels = conv.groups * words->channels;
+  bool plain = plan.in == ImageLayout::Plain;
+  Value inRows = e.extentOf(conv.inRows), inColumns = e.extentOf(conv.inColumns);
+  Value area = e.mul(inRows, inColumns);
+  Value channelStride = plain ? area : e.index(1), pixel = e.index(plain ? 1 : channels);
+  Value line = e.add(e.mul(row.imageRow, inColumns), row.shift);
+  Value start = e.add(e.mul(chunk.image, e.mul(area, channels)), e.mul(line, pixel));
+  Value source = e.advance(e.pointerOf(conv.input), start, 1);
+  int64_t flip = words->isSigned ? 0x80 : 0;
+  Value first = e.mul(row.block, sizes.channelBlock);
+  Value count = e.minimum(e.sub(e.index(conv.inPerGroup), first), sizes.channelBlock);
+  e.loop(e.index(0), count, 1, [&](Value word) {
+    Value channel = e.mul(e.add(first, word), 4);
+    Value base = e.add(e.mul(chunk.group, words->channels), channel);
+    auto gather = [&](unsigned lanes, llvm::function_ref<Value(Value)> load) {
+      mlir::Type vector = e.i32Type();
+      if (lanes > 1)
+        vector = e.vectorOf(vector, lanes);
+      Value result = e.integerConstant(vector, 0);
+      for (int64_t i = 0; i < 4; ++i) {
+        Value isThere = e.lt(e.add(channel, i), e.index(words->channels));
+        Value mask = e.integerConstant(e.i32Type(), int64_t(0xff) << 8 * i);
+        Value filled = e.bitAnd(words->fill, mask);
+        if (lanes > 1)
+          filled = e.splat(filled, lanes);
+        // Channels past the last one repeat it, for nothing.
+        Value wanted = e.minimum(e.add(base, i), channels - 1);
+        Value byte = load(e.mul(wanted, channelStride));
+        byte = e.bitXor(byte, e.integerConstant(vector, flip));
+        byte = e.shiftLeft(byte, e.integerConstant(vector, 8 * i));
+        result =
+            e.bitOr(result, e.select(lanes > 1 ? e.splat(isThere, lanes) : isThere, byte, filled));
+      }
+      return result;
+    };
+    auto put = [&](Value p) { return e.add(e.mul(p, sizes.pitch), word); };
+    if (!plain)
+      return e.loop(row.from, row.to, 1, [&](Value p) {
+        Value result = gather(1, [&](Value offset) {
+          return e.load(DVT_U8, source, e.add(e.mul(p, channels), offset));
+        });
+        e.store(DVT_I32, result, row.destination, put(p));
+      });
+    e.vectorLoop(row.from, row.to, unsigned(sizes.lanes), 1, [&](Value p, Value mask) {
+      Value result = gather(unsigned(sizes.lanes), [&](Value offset) {
+        return e.loadVector(DVT_U8, source, e.add(offset, p), unsigned(sizes.lanes), mask);
+      });
+      if (sizes.pitch == 1)
+        return e.storeVector(DVT_I32, result, row.destination, p, mask);
+      Value places = e.mul(e.iota(unsigned(sizes.lanes), e.i64Type()), e.index(sizes.pitch));
+      e.scatter(DVT_I32, result, row.destination, e.add(places, put(p)), mask);
     });
   });
 }

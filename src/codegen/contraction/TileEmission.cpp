@@ -62,6 +62,64 @@ public:
   }
 
 private:
+  /// Words of bytes as the machine multiplies them: whole, or their even and their odd bytes.
+  Values wordParts(Value words, bool isLeft) {
+    if (e.machine.isa.vnni)
+      return {words};
+    mlir::Type narrow = e.builder.getI16Type();
+    auto shift = [&](Value vector) { return e.integerConstant(vector.getType(), 8); };
+    if (isLeft) {
+      Value mask = e.integerConstant(words.getType(), 0x00ff00ff);
+      return {e.bitAnd(words, mask), e.bitAnd(e.shiftRight(words, shift(words)), mask)};
+    }
+    Value pairs = e.recast(words, narrow);
+    Value even = e.shiftRightSigned(e.shiftLeft(pairs, shift(pairs)), shift(pairs));
+    return {e.recast(even, e.i32Type()),
+            e.recast(e.shiftRightSigned(pairs, shift(pairs)), e.i32Type())};
+  }
+
+  /// sum + four products, exact in i32: pairs of 16 bits where there is no instruction for bytes
+  /// that does not saturate.
+  Value dot(Value sum, const Values &left, const Values &right) {
+    bool wide = e.lanes() == 16;
+    mlir::Type narrow = e.machine.isa.vnni ? e.i8Type() : e.builder.getI16Type();
+    if (e.machine.isa.vnni)
+      return e.intrinsic(wide ? "llvm.x86.avx512.vpdpbusd.512" : "llvm.x86.avx512.vpdpbusd.256",
+                         sum.getType(),
+                         {sum, e.recast(left[0], narrow), e.recast(right[0], narrow)});
+    for (unsigned i = 0; i < left.size(); ++i)
+      sum = e.add(sum, e.intrinsic(wide ? "llvm.x86.avx512.pmaddw.d.512" : "llvm.x86.avx2.pmadd.wd",
+                                   sum.getType(),
+                                   {e.recast(left[i], narrow), e.recast(right[i], narrow)}));
+    return sum;
+  }
+
+  Values byteStep(Value left, const Values &row, const Values &sums) {
+    Values next, leftSums, ones;
+    llvm::SmallVector<Values> parts;
+    for (Value words : row)
+      parts.push_back(wordParts(words, false));
+    mlir::Type type = e.vectorOf(e.i32Type(), e.lanes());
+    if (operands.bytes->sumsLeft)
+      ones = wordParts(e.integerConstant(type, 0x01010101), false);
+    Value shared = e.advance(operands.left, left, leftBytes);
+    size_t rows = rowPointers.size();
+    for (unsigned r = 0; r < rows; ++r) {
+      bool isShared = rowPointers[r] == operands.left;
+      Value pointer = isShared ? shared : e.advance(rowPointers[r], left, leftBytes);
+      Value words = e.loadSplat(DVT_I32, pointer, rowOffsets[r], e.lanes());
+      if (operands.bytes->flip)
+        words = e.bitXor(words, operands.bytes->flip);
+      Values bytes = wordParts(words, true);
+      for (unsigned v = 0; v < vectors; ++v)
+        next.push_back(dot(sums[r * vectors + v], bytes, parts[v]));
+      if (operands.bytes->sumsLeft)
+        leftSums.push_back(dot(sums[rows * vectors + r], bytes, ones));
+    }
+    next.append(leftSums);
+    return next;
+  }
+
   Values step(Value left, Value right, const Values &sums) {
     Values next, row;
     Value rightPointer = e.advance(operands.right, right, rightBytes);
@@ -81,6 +139,8 @@ private:
       for (unsigned line = 0; line < operands.prefetchLines; ++line)
         e.prefetch(operands.prefetch, e.add(ahead, line * (kLineBytes / rightBytes)), rightBytes);
     }
+    if (operands.bytes)
+      return byteStep(left, row, sums);
     Value shared = e.advance(operands.left, left, leftBytes);
     for (unsigned r = 0; r < rowPointers.size(); ++r) {
       bool isShared = rowPointers[r] == operands.left;
@@ -183,6 +243,28 @@ void TileFinish::store(uint32_t value, const Access &access, Value rowOffset, Va
   e.scatter(type, vector, pointer, e.add(steps, offset), mask);
 }
 
+bool TileFinish::variesByColumnOnly(const Access &access) const {
+  for (unsigned d = 0; d < access.strides.size(); ++d)
+    if (int(d) != layouts.column && !access.isBroadcast(d))
+      return false;
+  return layouts.column >= 0;
+}
+
+void TileFinish::keepColumns(llvm::ArrayRef<Value> index, const Values &masks) {
+  for (unsigned v = 0; v < masks.size(); ++v) {
+    Value column = e.add(index[layouts.column], int64_t(v) * e.lanes() * layouts.columnStep);
+    auto keep = [&](uint32_t value, const Access &access) {
+      return variesByColumnOnly(access)
+                 ? load(value, access, rowOffset(access, index), column, masks[v])
+                 : Value();
+    };
+    Values ofVector{layouts.addend ? keep(layouts.addend->value, layouts.addend->access) : Value()};
+    for (unsigned i = 0; i < fusion.leaves.size(); ++i)
+      ofVector.push_back(keep(fusion.leaves[i], layouts.leaves[i]));
+    kept.push_back(std::move(ofVector));
+  }
+}
+
 void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks) {
   const dvt_problem &problem = e.problem.problem();
   Values leafRows, outputRows;
@@ -201,7 +283,9 @@ void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Val
     if (layouts.scale != 1)
       sum = e.mul(sum, e.f32(layouts.scale));
     if (layouts.addend) {
-      Value term = load(layouts.addend->value, layouts.addend->access, addendRow, column, masks[v]);
+      Value term = kept.empty() ? Value() : kept[v][0];
+      if (!term)
+        term = load(layouts.addend->value, layouts.addend->access, addendRow, column, masks[v]);
       sum = layouts.addend->scale == 1 ? e.add(sum, term)
                                        : e.fma(term, e.f32(layouts.addend->scale), sum);
     }
@@ -209,9 +293,11 @@ void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Val
       sum = e.rounded(e.problem.value(fusion.result).type, sum);
     ValueMap values;
     values[fusion.result] = sum;
-    for (unsigned i = 0; i < fusion.leaves.size(); ++i)
+    for (unsigned i = 0; i < fusion.leaves.size(); ++i) {
+      Value known = kept.empty() ? Value() : kept[v][i + 1];
       values[fusion.leaves[i]] =
-          load(fusion.leaves[i], layouts.leaves[i], leafRows[i], column, masks[v]);
+          known ? known : load(fusion.leaves[i], layouts.leaves[i], leafRows[i], column, masks[v]);
+    }
     emitPointwiseOps(e, fusion.followers, e.lanes(), values);
     for (unsigned i = 0; i < problem.output_count; ++i)
       store(problem.outputs[i], layouts.outputs[i], outputRows[i], column,

@@ -28,7 +28,16 @@ struct TileNest {
   Value leftOffset, rightOffset; ///< of the first element; null is zero
 };
 
+/// Tiles of bytes: both sides are words of four, unsigned ones on the left, and sums are i32.
+struct TileBytes {
+  /// Where the left side is signed: a vector of what its words are xored with when they are read,
+  /// which adds 128 to the bytes. Of unknown lanes, as LLVM would else flip before it broadcasts.
+  Value flip;
+  bool sumsLeft = false; ///< sums of each row's left bytes, in every lane, follow the others
+};
+
 struct TileOperands {
+  std::optional<TileBytes> bytes;
   Value left, right;                                ///< pointers
   dvt_type leftType = DVT_F32, rightType = DVT_F32; ///< floats; others than f32 are widened
   Values rowOffsets;                                ///< of each row's first element on the left
@@ -68,6 +77,10 @@ public:
   };
   TileFinish(Emitter &e, const Fusion &fusion, Layouts layouts);
 
+  /// Loads what is the same for all places with this column once, here: for the vectors from
+  /// index[column] on. For loops over the other dimensions.
+  void keepColumns(llvm::ArrayRef<Value> index, const Values &masks);
+
   /// Finishes a row of vectors that follow one another from index[column] on. A mask is null where
   /// all lanes are wanted.
   void emit(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks);
@@ -79,9 +92,12 @@ private:
   void store(uint32_t value, const Access &access, Value rowOffset, Value column, Value vector,
              Value mask);
 
+  bool variesByColumnOnly(const Access &access) const;
+
   Emitter &e;
   const Fusion &fusion;
   Layouts layouts;
+  llvm::SmallVector<Values> kept; ///< by vector: the addend, then the leaves; null: not kept
 };
 
 /// Masks of `vectors` vectors of which only `remaining` lanes in all are wanted; null for those

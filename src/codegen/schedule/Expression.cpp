@@ -345,7 +345,9 @@ private:
     precision = precision == DVT_UNDEFINED ? x.nodes[operands[1]].type : precision;
     if (!isFloatType(precision))
       return give(fmt::format("in {} is not supported", elementTypeName(precision)));
-    NodeId quotient = x.rounded(div(x.cast(precision, a), x.cast(precision, operands[1])));
+    NodeId quotient = div(x.cast(precision, a), x.cast(precision, operands[1]));
+    x.nodes[quotient].integer = precision == DVT_F32;
+    quotient = x.rounded(quotient);
     NodeId shifted = x.unary(Kind::RoundEven, quotient);
     x.nodes[shifted].type = DVT_F32;
     if (has(2) && !isZero(operands[2]))

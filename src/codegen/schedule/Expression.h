@@ -25,7 +25,7 @@ enum class ExpressionKind {
   Add,
   Sub,
   Mul,
-  Div,
+  Div, ///< `integer` 1: by the scale of a quantisation in f32
   Min,
   Max,
   Neg,

@@ -19,6 +19,7 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
       {"winograd", proposeWinograd, packWinograd},
       {"attention", proposeAttention, nullptr},
       {"blockmatmul", proposeBlockMatMul, packBlockMatMul},
+      {"int8", proposeInt8, packInt8},
       {"recurrent", proposeRecurrent, packRecurrent, recurrentDemands},
   };
   return families;

@@ -31,6 +31,9 @@ void proposeConvolution(const ProblemReader &problem, const Machine &machine,
                         const ScheduleSink &sink);
 void packConvolution(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                      uint32_t input, const void *constant, void *packed);
+void proposeInt8(const ProblemReader &problem, const Machine &machine, const ScheduleSink &sink);
+void packInt8(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+              uint32_t input, const void *constant, void *packed);
 void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
                       const ScheduleSink &sink);
 void packDepthwise(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,

@@ -32,13 +32,14 @@ constexpr uint64_t kImageMagic = 0x4c4e52454b545644; // "DVTKERNL"
 constexpr uint32_t kImageVersion = 1;
 constexpr uint32_t kNoOffset = UINT32_MAX;
 constexpr uint32_t kImageAlignment = 64;
+constexpr uint32_t kImageVnni = 0x100; ///< beside the level in ImageHeader::isa
 
 /// Kernel bytes: ImageHeader, phaseCount times ImagePhase, zeros up to codeOffset, then codeBytes
 /// of position- independent code and read-only data that refer to nothing outside themselves.
 struct ImageHeader {
   uint64_t magic;
   uint32_t version;
-  uint32_t isa; ///< see Isa::Level; the processor must have at least this
+  uint32_t isa; ///< see Isa::Level, and kImageVnni; the processor must have at least this
   uint32_t phaseCount;
   uint32_t codeOffset; ///< a multiple of kImageAlignment
   uint64_t codeBytes;

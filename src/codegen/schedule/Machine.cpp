@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <string_view>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace dovetail::codegen {
 
@@ -47,6 +50,8 @@ Expected<Machine> Machine::of(const dvt_target &target) {
       return unavailable("native kernels need avx2 and fma; the target has '{}'", features);
     if (all({"avx512f", "avx512bw", "avx512dq", "avx512vl"}))
       machine.isa = {Isa::Avx512, 16, 32};
+    machine.isa.vnni =
+        hasFeature(features, machine.isa.level == Isa::Avx512 ? "avx512_vnni" : "avx_vnni");
   } else {
     return unavailable("native kernels are made for x86-64, not '{}'", architecture);
   }
@@ -65,16 +70,24 @@ double Machine::memoryMicros(double bytes) const {
   return bytes / bytesPerMicro;
 }
 
-bool hostSupports(Isa::Level level) {
+#if defined(__x86_64__)
+/// Compilers do not know all names of it.
+static bool hostHasAvxVnni() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & (1u << 4));
+}
+#endif
+
+bool hostSupports(Isa::Level level, bool vnni) {
 #if defined(__x86_64__)
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (level == Isa::Avx2)
-    return avx2;
+    return avx2 && (!vnni || hostHasAvxVnni());
   return level == Isa::Avx512 && avx2 && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+         __builtin_cpu_supports("avx512vl") && (!vnni || __builtin_cpu_supports("avx512vnni"));
 #else
-  return level == Isa::Neon;
+  return level == Isa::Neon && !vnni;
 #endif
 }
 

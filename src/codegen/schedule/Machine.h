@@ -19,6 +19,8 @@ struct Isa {
   Level level = Avx2;
   unsigned f32Lanes = 8; ///< of the widest vectors used
   unsigned vectorRegisters = 16;
+  bool vnni = false; ///< sums of four products of bytes by one instruction, at vectors of any width
+  double leftCycles = 0.5;  ///< to bring an element of a tile's left side into all lanes
   const char *name() const; ///< "avx2", "avx512", "neon"
 };
 
@@ -34,7 +36,7 @@ struct Machine {
   static Expected<Machine> of(const dvt_target &target);
 };
 
-/// Whether the processor this runs on has the instructions of `level`.
-bool hostSupports(Isa::Level level);
+/// Whether the processor this runs on has the instructions of `level`, and with `vnni` those, too.
+bool hostSupports(Isa::Level level, bool vnni = false);
 
 } // namespace dovetail::codegen

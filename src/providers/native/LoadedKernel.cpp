@@ -43,10 +43,11 @@ Status LoadedKernel::mapCode(const dvt_prepare_args &args, const Machine &machin
       header.codeBytes != args.kernel_bytes - header.codeOffset || header.codeBytes == 0 ||
       header.checksum != imageChecksum(header, bytes + sizeof(header), size))
     return badInput("a native kernel of {} bytes is damaged; compile it again", args.kernel_bytes);
-  if (header.isa != machine.isa.level)
+  const bool vnni = header.isa & kImageVnni;
+  if ((header.isa & ~kImageVnni) != machine.isa.level)
     return badInput("the native kernel is for another instruction set than {}", machine.isa.name());
-  if (!hostSupports(machine.isa.level))
-    return unavailable("this processor has no {}", machine.isa.name());
+  if (!hostSupports(machine.isa.level, vnni))
+    return unavailable("this processor has no {}{}", machine.isa.name(), vnni ? " with VNNI" : "");
 
   codeBytes = roundUp(header.codeBytes, 4096);
   void *memory =

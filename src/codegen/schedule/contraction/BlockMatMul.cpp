@@ -107,7 +107,7 @@ Expected<BlockMatMul> readBlocks(const ProblemReader &problem, BlockMatMul m) {
 std::optional<Expected<BlockMatMul>> BlockMatMul::find(const ProblemReader &problem) {
   if (!Fusion::findAnchor(problem, {"dequantize_linear"}))
     return std::nullopt;
-  auto product = MatMul::find(problem, /*dequantizes=*/true);
+  auto product = MatMul::find(problem, Fusion::Takes::DequantizedWeights);
   if (!product)
     return std::nullopt;
   if (!*product)

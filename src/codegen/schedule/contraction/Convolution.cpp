@@ -15,9 +15,10 @@ static Expected<Convolution> readConvolution(const ProblemReader &problem, Fusio
   conv.transposed = std::string_view(op.name) == "conv_transpose";
   if (!fusion.transposes.empty())
     return badInput("{} after a transpose in one kernel", op.name);
-  auto image = ProblemReader::input(op, 0), weight = ProblemReader::input(op, 1);
-  if (!image || !weight)
+  auto left = fusion.operand(problem, 0), right = fusion.operand(problem, fusion.rightPosition);
+  if (!left || !right)
     return badInput("{} without image or weight", op.name);
+  const uint32_t *image = &left->value, *weight = &right->value;
   const dvt_value &x = problem.value(*image), &w = problem.value(*weight);
   if (x.rank != 3 && x.rank != 4)
     return badInput("{} on {} spatial dimensions; 1 and 2 are supported", op.name, int(x.rank) - 2);
@@ -68,7 +69,10 @@ static Expected<Convolution> readConvolution(const ProblemReader &problem, Fusio
   conv.outColumns = fusion.extents[spatial + 1];
   conv.input = *image;
   conv.weight = *weight;
-  conv.bias = ProblemReader::input(op, 2);
+  if (fusion.rightPosition != 1)
+    conv.bias = ProblemReader::input(op, 8);
+  else if (std::string_view(op.name) != "conv_integer")
+    conv.bias = ProblemReader::input(op, 2);
   if (conv.bias && ((problem.inputOf(*conv.bias) < 0 && !problem.isLiteral(*conv.bias)) ||
                     problem.value(*conv.bias).rank != 1))
     return badInput("{} with a computed bias in one kernel", op.name);
@@ -76,11 +80,14 @@ static Expected<Convolution> readConvolution(const ProblemReader &problem, Fusio
   return conv;
 }
 
-std::optional<Expected<Convolution>> Convolution::find(const ProblemReader &problem) {
-  auto anchor = Fusion::findAnchor(problem, {"conv", "conv_transpose"});
+std::optional<Expected<Convolution>> Convolution::find(const ProblemReader &problem,
+                                                       Fusion::Takes takes) {
+  auto anchor = takes == Fusion::Takes::Bytes
+                    ? Fusion::findAnchor(problem, {"conv", "conv_integer", "q_linear_conv"})
+                    : Fusion::findAnchor(problem, {"conv", "conv_transpose"});
   if (!anchor)
     return std::nullopt;
-  auto fusion = Fusion::around(problem, *anchor);
+  auto fusion = Fusion::around(problem, *anchor, takes);
   if (!fusion)
     return Expected<Convolution>(fusion.takeError());
   return readConvolution(problem, std::move(*fusion));

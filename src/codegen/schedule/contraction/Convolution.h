@@ -56,7 +56,8 @@ struct Convolution {
 
   /// Nothing where the problem has no convolution; an error with the reason where it cannot be
   /// served.
-  static std::optional<Expected<Convolution>> find(const ProblemReader &problem);
+  static std::optional<Expected<Convolution>> find(const ProblemReader &problem,
+                                                   Fusion::Takes takes = Fusion::Takes::Floats);
 };
 
 enum class ImageLayout : char { Plain = 'p', Blocked = 'b', ChannelsLast = 'n' };
@@ -80,6 +81,10 @@ struct ConvolutionPlan {
   static ConvolutionPlan read(const Schedule &schedule);
   std::string text() const;
 };
+
+/// Completes the plan by tile and chunks; gives the cycles that the busiest thread is thought to
+/// need.
+double completePlan(const Convolution &conv, const Machine &machine, ConvolutionPlan &plan);
 
 /// Sizes that follow from problem and plan; elements unless said otherwise.
 struct ConvolutionSizes {

@@ -165,6 +165,12 @@ private:
 
 } // namespace
 
+double completePlan(const Convolution &conv, const Machine &machine, ConvolutionPlan &plan) {
+  Cost best = ConvolutionChooser(conv, machine).best(plan);
+  plan = best.plan;
+  return best.cycles;
+}
+
 void proposeConvolution(const ProblemReader &problem, const Machine &machine,
                         const ScheduleSink &sink) {
   auto found = Convolution::find(problem);

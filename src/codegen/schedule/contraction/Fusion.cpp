@@ -24,16 +24,14 @@ static bool sameExtents(const dvt_value &value, const std::vector<dvt_extent> &e
 
 /// Outputs are written while operands of the contraction are still read, so these two may not share
 /// memory.
-static Status checkMemory(const ProblemReader &problem, uint32_t anchor) {
+static Status checkMemory(const ProblemReader &problem, uint32_t anchor, uint32_t rightPosition) {
   const dvt_op &op = problem.op(anchor);
   auto reads = [&](uint32_t value) {
     for (uint32_t i = 0; i < op.input_count; ++i) {
       uint32_t operand = op.inputs[i];
-      if (operand == DVT_NO_VALUE)
-        continue;
-      if (operand == value ||
-          (problem.producerOf(operand) >= 0 &&
-           problem.op(uint32_t(problem.producerOf(operand))).inputs[0] == value))
+      while (operand != DVT_NO_VALUE && operand != value && problem.producerOf(operand) >= 0)
+        operand = problem.op(uint32_t(problem.producerOf(operand))).inputs[0];
+      if (operand != DVT_NO_VALUE && operand == value)
         return true;
     }
     return false;
@@ -47,22 +45,23 @@ static Status checkMemory(const ProblemReader &problem, uint32_t anchor) {
     if (shared >= 0 && uint32_t(shared) < source.input_count && reads(source.inputs[shared]))
       return badInput("{} with an output in the memory of its operand", op.name);
   }
-  for (uint32_t i = 0; i < op.input_count && i < 2; ++i)
-    if (op.inputs[i] != DVT_NO_VALUE && problem.isLiteral(op.inputs[i]))
+  for (uint32_t i : {0u, rightPosition})
+    if (auto operand = ProblemReader::input(op, i); operand && problem.isLiteral(*operand))
       return badInput("{} with a literal as operand {}", op.name, i);
   return Status::success();
 }
 
 /// The dequantisation behind an operand of the contraction, if need be behind a transpose; nothing
-/// where there is none that serves this operand alone and is of constants.
-static std::optional<uint32_t> findDequantization(const ProblemReader &problem, uint32_t value) {
+/// where there is none that serves this operand alone and, if asked for, is of constants.
+static std::optional<uint32_t> findDequantization(const ProblemReader &problem, uint32_t value,
+                                                  bool ofConstants) {
   for (int hops = 0; hops < 2; ++hops) {
     int producer = problem.producerOf(value);
     if (producer < 0 || problem.useCount(value) != 1 || problem.outputOf(value) >= 0)
       return std::nullopt;
     const dvt_op &op = problem.op(uint32_t(producer));
     if (std::string_view(op.name) == "dequantize_linear") {
-      for (uint32_t i = 0; i < op.input_count; ++i)
+      for (uint32_t i = 0; ofConstants && i < op.input_count; ++i)
         if (op.inputs[i] != DVT_NO_VALUE && !problem.isConstant(op.inputs[i]) &&
             !problem.isLiteral(op.inputs[i]))
           return std::nullopt;
@@ -75,27 +74,41 @@ static std::optional<uint32_t> findDequantization(const ProblemReader &problem, 
   return std::nullopt;
 }
 
-Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor, bool dequantizes) {
+Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor, Takes takes) {
   Fusion fusion;
   fusion.anchor = anchor;
   const dvt_op &contraction = problem.op(anchor);
   std::string name = contraction.name;
+  if (name.starts_with("q_linear_"))
+    fusion.rightPosition = 3;
   if (contraction.output_count != 1 || contraction.outputs[0] == DVT_NO_VALUE)
     return badInput("{} with {} outputs", name, contraction.output_count);
   fusion.result = contraction.outputs[0];
   fusion.extents = extentsOf(problem.value(fusion.result));
   for (uint32_t i = 0; i < contraction.input_count; ++i)
-    if (contraction.inputs[i] != DVT_NO_VALUE &&
+    if (takes != Takes::Bytes && contraction.inputs[i] != DVT_NO_VALUE &&
         !isFloatType(problem.value(contraction.inputs[i]).type))
       return badInput("{} of {}; f32, f16 and bf16 are supported", name,
                       elementTypeName(problem.value(contraction.inputs[i]).type));
 
-  if (Status status = checkMemory(problem, anchor); !status)
+  if (Status status = checkMemory(problem, anchor, fusion.rightPosition); !status)
     return status.takeError();
-  if (auto right = ProblemReader::input(contraction, 1); dequantizes && right)
-    fusion.dequantization = findDequantization(problem, *right);
-  auto dequantizedBy = [&](uint32_t value) {
-    return fusion.dequantization && problem.producerOf(value) == int(*fusion.dequantization);
+  bool bytes = takes == Takes::Bytes;
+  if (auto right = ProblemReader::input(contraction, fusion.rightPosition);
+      takes != Takes::Floats && right)
+    fusion.dequantization = findDequantization(problem, *right, !bytes);
+  if (auto left = ProblemReader::input(contraction, 0); bytes && left)
+    fusion.leftDequantization = findDequantization(problem, *left, false);
+  auto isDequantization = [&](int op) {
+    return op >= 0 && (uint32_t(op) == fusion.dequantization.value_or(UINT32_MAX) ||
+                       uint32_t(op) == fusion.leftDequantization.value_or(UINT32_MAX));
+  };
+  auto dequantizedBy = [&](uint32_t value) { return isDequantization(problem.producerOf(value)); };
+  auto feedsDequantization = [&](uint32_t value) {
+    for (auto op : {fusion.dequantization, fusion.leftDequantization})
+      if (bytes && op && problem.op(*op).inputs[0] == value)
+        return true;
+    return false;
   };
 
   std::vector<bool> follows(problem.valueCount(), false);
@@ -103,11 +116,12 @@ Expected<Fusion> Fusion::around(const ProblemReader &problem, uint32_t anchor, b
   Expression expression;
   for (uint32_t i = 0; i < problem.opCount(); ++i) {
     const dvt_op &op = problem.op(i);
-    if (i == anchor || i == fusion.dequantization)
+    if (i == anchor || isDequantization(int(i)))
       continue;
     if (std::string_view(op.name) == "transpose" && op.input_count == 1) {
       bool feeds = std::find(contraction.inputs, contraction.inputs + contraction.input_count,
-                             op.outputs[0]) != contraction.inputs + contraction.input_count;
+                             op.outputs[0]) != contraction.inputs + contraction.input_count ||
+                   feedsDequantization(op.outputs[0]);
       if (!feeds || problem.useCount(op.outputs[0]) != 1 || problem.outputOf(op.outputs[0]) >= 0 ||
           (problem.inputOf(op.inputs[0]) < 0 && !dequantizedBy(op.inputs[0])))
         return badInput("a transpose beside {} that does not only feed it", name);
@@ -167,21 +181,17 @@ std::optional<Fusion::Operand> Fusion::operand(const ProblemReader &problem,
   Operand operand{*value, {}};
   for (unsigned i = 0; i < problem.value(*value).rank; ++i)
     operand.order.push_back(i);
-  auto beforeDequantization = [&](uint32_t source) {
-    int producer = problem.producerOf(source);
-    return dequantization && producer == int(*dequantization)
-               ? problem.op(uint32_t(producer)).inputs[0]
-               : source;
-  };
-  int producer = problem.producerOf(*value);
-  operand.value = beforeDequantization(*value);
-  if (producer < 0 || operand.value != *value)
-    return operand;
-  const dvt_op &transpose = problem.op(uint32_t(producer));
-  operand.value = beforeDequantization(transpose.inputs[0]);
-  std::optional<std::vector<int64_t>> order = ProblemReader::integers(transpose, "perm");
-  for (unsigned i = 0; i < operand.order.size(); ++i)
-    operand.order[i] = order ? unsigned((*order)[i]) : unsigned(operand.order.size()) - 1 - i;
+  for (int producer = problem.producerOf(*value); producer >= 0;
+       producer = problem.producerOf(operand.value)) {
+    const dvt_op &op = problem.op(uint32_t(producer));
+    operand.value = op.inputs[0];
+    if (std::string_view(op.name) != "transpose")
+      continue;
+    std::optional<std::vector<int64_t>> order = ProblemReader::integers(op, "perm");
+    for (unsigned &dimension : operand.order)
+      dimension =
+          order ? unsigned((*order)[dimension]) : unsigned(operand.order.size()) - 1 - dimension;
+  }
   return operand;
 }
 

@@ -17,10 +17,15 @@
 namespace dovetail::codegen {
 
 struct Fusion {
+  /// What operands of a contraction may be besides floats: nothing; the second one a dequantisation
+  /// of constants; bytes, as both operands' dequantisations take them or the op itself does.
+  enum class Takes { Floats, DequantizedWeights, Bytes };
+
   uint32_t anchor = 0;              ///< index of the contraction op
+  uint32_t rightPosition = 1;       ///< of the second operand among the anchor's inputs
   std::vector<uint32_t> transposes; ///< ops that feed it
-  /// The dequantize_linear of constants that gives the anchor's second operand.
-  std::optional<uint32_t> dequantization;
+  /// The dequantize_linear that gives the anchor's first operand, and its second one.
+  std::optional<uint32_t> leftDequantization, dequantization;
   std::vector<uint32_t> followers; ///< element-wise ops, in order
   uint32_t result = 0;             ///< the contraction's output value
   std::vector<dvt_extent> extents; ///< of result and of all problem outputs
@@ -32,9 +37,8 @@ struct Fusion {
                                             std::initializer_list<std::string_view> names);
   /// BadInput with a reason where something else than transposes, the anchor and element-wise
   /// followers on outputs of the anchor's extents is in the problem, or operands are no floats.
-  /// With `dequantizes`, one dequantisation of constants may feed the second operand.
   static Expected<Fusion> around(const ProblemReader &problem, uint32_t anchor,
-                                 bool dequantizes = false);
+                                 Takes takes = Takes::Floats);
 
   /// The problem input behind operand `position` of the anchor (quantised, where the operand is
   /// dequantised) and, where transposes lie between, the operand's dimensions in terms of the

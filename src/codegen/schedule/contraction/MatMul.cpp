@@ -45,7 +45,7 @@ bool batchStrides(const std::vector<dvt_extent> &extents, const std::vector<Prod
 }
 
 Expected<MatMul> readMatMul(const ProblemReader &problem, MatMul m) {
-  auto a = m.fusion.operand(problem, 0), b = m.fusion.operand(problem, 1);
+  auto a = m.fusion.operand(problem, 0), b = m.fusion.operand(problem, m.fusion.rightPosition);
   if (!a || !b)
     return badInput("mat_mul without both operands");
   std::vector<dvt_extent> aExtents = operandExtents(problem, *a),
@@ -136,11 +136,13 @@ void foldBatches(MatMul &m) {
 
 } // namespace
 
-std::optional<Expected<MatMul>> MatMul::find(const ProblemReader &problem, bool dequantizes) {
+std::optional<Expected<MatMul>> MatMul::find(const ProblemReader &problem, Fusion::Takes takes) {
   auto anchor = Fusion::findAnchor(problem, {"mat_mul", "gemm"});
+  if (!anchor && takes == Fusion::Takes::Bytes)
+    anchor = Fusion::findAnchor(problem, {"mat_mul_integer", "q_linear_mat_mul"});
   if (!anchor)
     return std::nullopt;
-  auto fusion = Fusion::around(problem, *anchor, dequantizes);
+  auto fusion = Fusion::around(problem, *anchor, takes);
   if (!fusion)
     return Expected<MatMul>(fusion.takeError());
   MatMul m;

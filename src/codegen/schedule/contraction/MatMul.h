@@ -53,9 +53,8 @@ struct MatMul {
 
   /// Nothing where the problem has no matrix product; an error with the reason where it cannot be
   /// served.
-  /// With `dequantizes`, the right side may be that of a dequantisation; see Fusion.
   static std::optional<Expected<MatMul>> find(const ProblemReader &problem,
-                                              bool dequantizes = false);
+                                              Fusion::Takes takes = Fusion::Takes::Floats);
 };
 
 /// Panels of `tile.vectors` vectors of columns, the last of which may be narrower. Packed, panel

@@ -15,8 +15,8 @@ bool fitsRegisters(const Isa &isa, RegisterTile tile) {
 double stepCycles(const Isa &isa, RegisterTile tile) {
   double perCycle = isa.f32Lanes >= 16 ? 1 : 2;
   double products = tile.rows * tile.vectors / perCycle;
-  double loads =
-      isa.f32Lanes >= 16 ? tile.vectors + 0.5 * tile.rows : 0.5 * (tile.vectors + tile.rows);
+  double loads = isa.f32Lanes >= 16 ? tile.vectors + isa.leftCycles * tile.rows
+                                    : 0.5 * tile.vectors + isa.leftCycles * tile.rows;
   constexpr double kLatency = 4;
   return std::max({products, loads, kLatency}) + 0.2;
 }
