@@ -37,12 +37,18 @@ struct GraphImport::Iteration {
   const onnx::NodeProto &node;
   const onnx::GraphProto &body;
   Operation *draft; ///< without results
-  /// Of the body's arguments. Those from `firstCarried` on, `carried` many, are what it yields from
-  /// `firstYielded` on.
-  std::vector<graph::ValueFacts> arguments;
+  /// Inputs of the body from `firstCarried` on, `carried` many, are its outputs from `firstYielded`
+  /// on.
   size_t firstCarried, carried, firstYielded;
-  std::set<std::string> outside; ///< symbols
-  Values yielded;
+  Values initial; ///< what is carried at first, as ONNX has it
+  /// A sequence is carried as the values of a form, of which there may be none, one or two.
+  std::vector<std::optional<SequenceForm>> forms{};
+  /// Of the arguments of the region, sequences taken apart: the first inputs, what is carried, and
+  /// the other inputs.
+  std::vector<graph::ValueFacts> leading{}, arguments{}, trailing{};
+  std::set<std::string> outside{}; ///< symbols
+  Values yielded{};                ///< sequences taken apart
+  size_t carriedValues() const { return arguments.size() - leading.size() - trailing.size(); }
 };
 
 Expected<Values> GraphImport::importBody(const onnx::GraphProto &graph, ValueRange arguments,
@@ -118,7 +124,7 @@ Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Sco
         branch->g().input_size())
       return emitter.fail(
           "If", "needs two branches without inputs, with as many outputs as the node has");
-  if (!*condition || emitter.type(*condition) != DVT_BOOL)
+  if (!*condition || sequences.isToken(*condition) || emitter.type(*condition) != DVT_BOOL)
     return emitter.fail("If", "the condition must be a bool");
   if (elementCount(emitter.shape(*condition)).staticValue().value_or(1) != 1)
     return emitter.fail("If", "the condition must be one bool");
@@ -140,7 +146,6 @@ Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Sco
     Expected<Values> results = importBody(branches[i]->g(), {}, scope);
     if (results) {
       yielded[i] = std::move(*results);
-      graph::YieldOp::create(emitter.builder, emitter.location, yielded[i]);
       continue;
     }
     // A branch for other extents than those at hand may be as good as never taken.
@@ -150,10 +155,25 @@ Expected<Values> GraphImport::importConditional(const onnx::NodeProto &node, Sco
     emitter.shapesContradict = false;
   }
   for (unsigned i = 0; i < 2; ++i)
-    if (refused[i])
+    if (refused[i]) {
+      for (Value other : yielded[1 - i])
+        if (sequences.isToken(other))
+          return *refused[i];
       yielded[i] = refuseBranch(*draft, i, *refused[i], yielded[1 - i]);
+    }
+  return joinBranches(draft, yielded[0], yielded[1]);
+}
+
+/// The results of a conditional, its branches ended with what they give.
+Expected<Values> GraphImport::finishBranches(Operation *draft, ArrayRef<Value> yes,
+                                             ArrayRef<Value> no) {
+  for (unsigned i : {0u, 1u}) {
+    OpBuilder::InsertionGuard guard(emitter.builder);
+    emitter.builder.setInsertionPointToEnd(&draft->getRegion(i).front());
+    graph::YieldOp::create(emitter.builder, emitter.location, i == 0 ? yes : no);
+  }
   std::vector<graph::ValueFacts> joined;
-  for (auto [index, a, b] : llvm::enumerate(yielded[0], yielded[1])) {
+  for (auto [index, a, b] : llvm::enumerate(yes, no)) {
     if (emitter.type(a) != emitter.type(b) || emitter.rank(a) != emitter.rank(b))
       return emitter.fail(
           "If",
@@ -176,44 +196,152 @@ Values GraphImport::refuseBranch(Operation &draft, unsigned branch, const Error 
     options.warn(fmt::format("node '{}' (If): its {} branch contradicts the shapes at hand, and to "
                              "take it will be an error: {}",
                              emitter.label, branch == 0 ? "then" : "else", error.message));
+  return refusal(draft, branch, error.message, others);
+}
+
+Values GraphImport::refusal(Operation &draft, unsigned branch, const std::string &message,
+                            ArrayRef<Value> others) {
   OpBuilder::InsertionGuard guard(emitter.builder);
   Region &region = draft.getRegion(branch);
   region.getBlocks().clear();
   emitter.builder.setInsertionPointToEnd(&region.emplaceBlock());
   std::set<std::string> outside = graph::symbolsOutside(&draft);
   OperationState state(emitter.location, graph::RefuseOp::getOperationName());
-  state.addAttribute("message", emitter.builder.getStringAttr(error.message));
+  state.addAttribute("message", emitter.builder.getStringAttr(message));
   std::vector<graph::ValueFacts> facts;
   for (Value other : others) {
     facts.push_back(
         typeOnly(emitter.type(other), graph::knownOutside(emitter.shape(other), outside)));
     state.addTypes(graph::tensorType(draft.getContext(), facts.back().type, facts.back().shape));
   }
-  Operation *refusal = emitter.builder.create(state);
+  Operation *refused = emitter.builder.create(state);
   Values results;
-  for (auto [result, fact] : llvm::zip(refusal->getResults(), facts)) {
+  for (auto [result, fact] : llvm::zip(refused->getResults(), facts)) {
     emitter.declare(result, fact);
     results.push_back(result);
   }
-  graph::YieldOp::create(emitter.builder, emitter.location, results);
   return results;
+}
+
+/// Checks what the body declares of its inputs against what it gets.
+Status GraphImport::checkInputs(const Iteration &iteration) const {
+  const std::string &op = iteration.node.op_type();
+  size_t next = 0;
+  for (int i = 0; i < iteration.body.input_size(); ++i) {
+    const onnx::ValueInfoProto &input = iteration.body.input(i);
+    const onnx::TypeProto &type = input.type();
+    size_t carried = size_t(i) - iteration.firstCarried;
+    if (size_t(i) >= iteration.firstCarried && carried < iteration.carried &&
+        iteration.forms[carried]) {
+      next += iteration.forms[carried]->valueCount();
+      continue;
+    }
+    dvt_type given = iteration.arguments[next++].type;
+    int declared = type.tensor_type().elem_type();
+    if (type.value_case() != onnx::TypeProto::VALUE_NOT_SET && !type.has_tensor_type())
+      return emitter.fail(op, "input '{}' of its body is declared as no tensor and gets one",
+                          input.name());
+    if (declared && elementType(declared) != given)
+      return emitter.fail(op, "input '{}' of its body is declared as {} and gets {}", input.name(),
+                          elementTypeName(declared), elementTypeName(int(given)));
+  }
+  return Status::success();
+}
+
+/// Gives the draft its operands, and the region's arguments their facts, by the forms of what is
+/// carried.
+Status GraphImport::enterIteration(Iteration &iteration) {
+  OpBuilder::InsertionGuard guard(emitter.builder);
+  emitter.builder.setInsertionPoint(iteration.draft);
+  Values operands(iteration.draft->getOperands().take_front(iteration.leading.size()));
+  Values behind(iteration.draft->getOperands().take_back(iteration.trailing.size()));
+  iteration.arguments = iteration.leading;
+  for (auto [value, form] : llvm::zip(iteration.initial, iteration.forms)) {
+    Values parts{value};
+    if (form) {
+      Expected<Values> values = sequences.valuesIn(*sequences.sequence(value), *form);
+      if (!values)
+        return values.takeError();
+      parts = std::move(*values);
+    }
+    for (Value part : parts) {
+      iteration.arguments.push_back(typeOnly(emitter.type(part), emitter.shape(part)));
+      operands.push_back(part);
+    }
+  }
+  llvm::append_range(operands, behind);
+  llvm::append_range(iteration.arguments, iteration.trailing);
+  iteration.draft->setOperands(operands);
+  iteration.outside = graph::symbolsOutside(iteration.draft);
+  return Status::success();
+}
+
+/// Takes the sequences among what the body yields apart. Where one does not fit the form in which
+/// it is carried, that form is widened and nothing is given.
+Expected<std::optional<Values>> GraphImport::takeApart(Iteration &iteration,
+                                                       ArrayRef<Value> yielded) {
+  const std::string &op = iteration.node.op_type();
+  bool widened = false;
+  Values all;
+  for (size_t i = 0; i < yielded.size(); ++i) {
+    Value value = yielded[i];
+    size_t carried = i - iteration.firstYielded;
+    bool isCarried = i >= iteration.firstYielded && carried < iteration.carried;
+    const Optional *optional = sequences.optional(value);
+    if (optional && optional->known == true)
+      value = optional->element;
+    const Sequence *sequence = sequences.sequence(value);
+    if (bool(sequence) != (isCarried && iteration.forms[carried]) ||
+        (sequences.isToken(value) && !sequence))
+      return emitter.fail(op, "output {} of its body is {}, which is not supported there{}", i,
+                          sequences.isToken(value) ? sequences.kindOf(value) : "a tensor",
+                          isCarried ? ": what is carried must be of one kind" : "");
+    if (!sequence) {
+      all.push_back(value);
+      continue;
+    }
+    std::optional<SequenceForm> &form = iteration.forms[carried];
+    Expected<SequenceForm> after = sequences.formOf(*sequence);
+    if (after)
+      after = sequences.join(*form, *after);
+    if (!after)
+      return after.takeError();
+    if (*after != *form) {
+      form = std::move(*after);
+      widened = true;
+      continue;
+    }
+    Expected<Values> parts = sequences.valuesIn(*sequence, *form);
+    if (!parts)
+      return parts.takeError();
+    llvm::append_range(all, *parts);
+  }
+  return widened ? std::optional<Values>() : std::optional<Values>(std::move(all));
+}
+
+/// For a sequence of which only the body's declaration says how many dimensions its elements have.
+bool GraphImport::declareForms(Iteration &iteration) const {
+  bool any = false;
+  for (size_t i = 0; i < iteration.forms.size(); ++i) {
+    std::optional<SequenceForm> &form = iteration.forms[i];
+    const onnx::TypeProto &type =
+        iteration.body.input(int(iteration.firstCarried + i)).type().sequence_type().elem_type();
+    if (!form || !form->isEmpty || !type.tensor_type().has_shape())
+      continue;
+    form->isEmpty = false;
+    form->element.assign(size_t(type.tensor_type().shape().dim_size()), Extent(0));
+    any = true;
+  }
+  return any;
 }
 
 Status GraphImport::importIteration(Iteration &iteration, Scope &scope) {
   const std::string &op = iteration.node.op_type();
   const onnx::GraphProto &graph = iteration.body;
-  for (size_t i = 0; i < iteration.arguments.size(); ++i) {
-    const onnx::ValueInfoProto &input = graph.input(int(i));
-    int declared = input.type().tensor_type().elem_type();
-    if (input.type().value_case() != onnx::TypeProto::VALUE_NOT_SET &&
-        !input.type().has_tensor_type())
-      return emitter.fail(op, "input '{}' of its body is no tensor, which is not supported yet",
-                          input.name());
-    if (declared && elementType(declared) != iteration.arguments[i].type)
-      return emitter.fail(op, "input '{}' of its body is declared as {} and gets {}", input.name(),
-                          elementTypeName(declared),
-                          elementTypeName(int(iteration.arguments[i].type)));
-  }
+  if (Status status = enterIteration(iteration); !status)
+    return status;
+  if (Status status = checkInputs(iteration); !status)
+    return status;
   Region &region = iteration.draft->getRegion(0);
   OpBuilder::InsertionGuard guard(emitter.builder);
   for (bool changed = true; changed;) {
@@ -226,37 +354,72 @@ Status GraphImport::importIteration(Iteration &iteration, Scope &scope) {
                           emitter.location),
                       facts);
     emitter.builder.setInsertionPointToEnd(&block);
-    Expected<Values> yielded = importBody(graph, block.getArguments(), scope);
-    if (!yielded)
-      return yielded.takeError();
-    for (size_t i = 0; i < iteration.carried; ++i) {
-      graph::ValueFacts &argument = iteration.arguments[iteration.firstCarried + i];
-      Value after = (*yielded)[iteration.firstYielded + i];
-      const std::string &name = graph.input(int(iteration.firstCarried + i)).name();
+    Values given(block.getArguments().take_front(iteration.leading.size()));
+    std::vector<std::string> names; // of the values that are carried
+    for (auto [i, form] : llvm::enumerate(iteration.forms)) {
+      size_t first = iteration.leading.size() + names.size();
+      size_t count = form ? form->valueCount() : 1;
+      SmallVector<Value> parts(block.getArguments().slice(first, count));
+      given.push_back(form ? sequences.token(sequences.fromValues(*form, parts)) : parts.front());
+      names.insert(names.end(), count, graph.input(int(iteration.firstCarried + i)).name());
+    }
+    llvm::append_range(given, block.getArguments().take_back(iteration.trailing.size()));
+    Expected<Values> results = importBody(graph, given, scope);
+    Expected<std::optional<Values>> apart =
+        results ? takeApart(iteration, *results)
+                : Expected<std::optional<Values>>(results.takeError());
+    if ((!apart && declareForms(iteration)) || (apart && !*apart)) {
+      if (Status status = enterIteration(iteration); !status)
+        return status;
+      changed = true;
+      continue;
+    }
+    if (!apart)
+      return apart.takeError();
+    Values &yielded = **apart;
+    for (size_t i = 0; i < names.size(); ++i) {
+      graph::ValueFacts &argument = iteration.arguments[iteration.leading.size() + i];
+      Value after = yielded[iteration.firstYielded + i];
       if (emitter.type(after) != argument.type)
         return emitter.fail(op, "'{}', carried from iteration to iteration, changes its type",
-                            name);
+                            names[i]);
       if (emitter.rank(after) != argument.shape.size())
         return emitter.fail(op,
                             "'{}', carried from iteration to iteration, changes its number of "
                             "dimensions from {} to {}, which is not supported",
-                            name, argument.shape.size(), emitter.rank(after));
+                            names[i], argument.shape.size(), emitter.rank(after));
       graph::Shape shape = emitter.shape(after);
       for (size_t d = 0; d < shape.size(); ++d) { // a symbol of the body's own takes any value
-        std::vector<std::string> names = argument.shape[d].symbols();
-        if (names.size() == 1 && argument.shape[d] == Extent::symbol(names[0]) &&
-            !iteration.outside.contains(names[0]))
+        std::vector<std::string> symbolNames = argument.shape[d].symbols();
+        if (symbolNames.size() == 1 && argument.shape[d] == Extent::symbol(symbolNames[0]) &&
+            !iteration.outside.contains(symbolNames[0]))
           shape[d] = argument.shape[d];
       }
       changed |= graph::generalize(argument.shape, shape, [&](size_t d) {
-        return symbols.fresh(emitter.label + "_" + name, d, 0);
+        return symbols.fresh(emitter.label + "_" + names[i], d, 0);
       });
     }
     if (!changed)
-      iteration.yielded = std::move(*yielded);
+      iteration.yielded = std::move(yielded);
   }
   graph::YieldOp::create(emitter.builder, emitter.location, iteration.yielded);
   return Status::success();
+}
+
+/// Facts of what a loop or scan has carried once it is through.
+std::vector<graph::ValueFacts> GraphImport::carriedResults(const Iteration &iteration) {
+  std::vector<graph::ValueFacts> results;
+  for (size_t i = 0; i < iteration.carriedValues(); ++i) {
+    size_t place = iteration.leading.size() + i;
+    Value initial = iteration.draft->getOperand(unsigned(place));
+    results.push_back(
+        typeOnly(emitter.type(initial),
+                 graph::afterIterations(
+                     emitter.shape(initial), iteration.arguments[place].shape, [&](size_t d) {
+                       return symbols.fresh(emitter.label + "_" + std::to_string(i), d, 0);
+                     })));
+  }
+  return results;
 }
 
 Expected<Values> GraphImport::importLoop(const onnx::NodeProto &node, Scope &scope) {
@@ -277,51 +440,59 @@ Expected<Values> GraphImport::importLoop(const onnx::NodeProto &node, Scope &sco
                         "node gives",
                         body.input_size(), body.output_size(), carried, carried + 2);
   auto isOne = [&](Value value, dvt_type type) {
-    return !value || (emitter.type(value) == type &&
+    return !value || (!sequences.isToken(value) && emitter.type(value) == type &&
                       elementCount(emitter.shape(value)).staticValue().value_or(1) == 1);
   };
   if (!isOne((*operands)[0], DVT_I64) || !isOne((*operands)[1], DVT_BOOL))
     return emitter.fail("Loop", "the trip count must be one INT64 and the condition one BOOL");
 
-  Iteration iteration{node, body, nullptr, {}, 2, carried, 1, {}, {}};
-  iteration.arguments.push_back(typeOnly(DVT_I64, {}));
-  iteration.arguments.push_back(typeOnly(DVT_BOOL, {}));
-  iteration.arguments[1].elements = graph::Elements{Extent(1)}; // or there is no iteration
+  Iteration iteration{node, body, nullptr, 2, carried, 1, {}};
+  iteration.leading.push_back(typeOnly(DVT_I64, {}));
+  iteration.leading.push_back(typeOnly(DVT_BOOL, {}));
+  iteration.leading[1].elements = graph::Elements{Extent(1)}; // or there is no iteration
   OperationState state(emitter.location, graph::LoopOp::getOperationName());
   for (auto [i, value] : llvm::enumerate(*operands)) {
-    if (i >= 2 && !value)
+    if (i < 2) {
+      state.operands.push_back(value ? value
+                                     : graph::NoneOp::create(emitter.builder, emitter.location,
+                                                             emitter.builder.getNoneType())
+                                           .getResult());
+      continue;
+    }
+    if (!value)
       return emitter.fail("Loop", "input {} is absent, which is not supported", i);
-    if (i >= 2)
-      iteration.arguments.push_back(typeOnly(emitter.type(value), emitter.shape(value)));
-    state.operands.push_back(value ? value
-                                   : graph::NoneOp::create(emitter.builder, emitter.location,
-                                                           emitter.builder.getNoneType())
-                                         .getResult());
+    if (const Optional *optional = sequences.optional(value)) {
+      if (optional->known != true)
+        return emitter.fail("Loop", "input {} is an optional, which is not supported", i);
+      value = optional->element;
+    }
+    iteration.initial.push_back(value);
+    std::optional<SequenceForm> &form = iteration.forms.emplace_back();
+    if (const Sequence *sequence = sequences.sequence(value)) {
+      Expected<SequenceForm> first = sequences.formOf(*sequence);
+      if (!first)
+        return first.takeError();
+      form = std::move(*first);
+    }
   }
   // Both forms of a single element are in use; the declared one is what the body's ops expect.
   for (int i : {0, 1})
     if (body.input(i).type().tensor_type().shape().dim_size() == 1)
-      iteration.arguments[size_t(i)].shape = {Extent(1)};
+      iteration.leading[size_t(i)].shape = {Extent(1)};
   state.addRegion();
   iteration.draft = emitter.builder.create(state);
-  iteration.outside = graph::symbolsOutside(iteration.draft);
   if (Status status = importIteration(iteration, scope); !status)
     return status.takeError();
   if (!isOne(iteration.yielded[0], DVT_BOOL))
     return emitter.fail("Loop", "its body gives a condition that is not one BOOL");
 
-  std::vector<graph::ValueFacts> results;
+  std::vector<graph::ValueFacts> results = carriedResults(iteration);
+  size_t carriedValues = results.size();
   auto fresh = [&](size_t result) {
     return [this, result](size_t d) {
       return symbols.fresh(emitter.label + "_" + std::to_string(result), d, 0);
     };
   };
-  for (size_t i = 0; i < carried; ++i) {
-    Value initial = (*operands)[2 + i];
-    results.push_back(typeOnly(emitter.type(initial),
-                               graph::afterIterations(emitter.shape(initial),
-                                                      iteration.arguments[2 + i].shape, fresh(i))));
-  }
   auto known = [&](Value value) -> std::optional<int64_t> {
     std::optional<std::vector<int64_t>> numbers = emitter.knownInts(value);
     return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
@@ -332,7 +503,7 @@ Expected<Values> GraphImport::importLoop(const onnx::NodeProto &node, Scope &sco
   std::optional<Extent> length;
   if (count && isTrue((*operands)[1]) && isTrue(iteration.yielded[0]))
     length = Extent(std::max<int64_t>(*count, 0));
-  for (size_t i = carried; i + 1 < iteration.yielded.size(); ++i) {
+  for (size_t i = carriedValues; i + 1 < iteration.yielded.size(); ++i) {
     Value element = iteration.yielded[i + 1];
     if (typeBits(emitter.type(element)) < 8)
       return emitter.fail("Loop", "stacks up elements of less than a byte, which is not supported");
@@ -342,7 +513,16 @@ Expected<Values> GraphImport::importLoop(const onnx::NodeProto &node, Scope &sco
         typeOnly(emitter.type(element),
                  graph::stacked(emitter.shape(element), *length, 0, iteration.outside, fresh(i))));
   }
-  return finish(iteration.draft, results);
+  Values values = finish(iteration.draft, results), named;
+  size_t next = 0;
+  for (const std::optional<SequenceForm> &form : iteration.forms) {
+    size_t count = form ? form->valueCount() : 1;
+    ArrayRef<Value> parts = ArrayRef<Value>(values).slice(next, count);
+    named.push_back(form ? sequences.token(sequences.fromValues(*form, parts)) : parts.front());
+    next += count;
+  }
+  named.append(values.begin() + int64_t(next), values.end());
+  return named;
 }
 
 Expected<Values> GraphImport::importScan(const onnx::NodeProto &node, int version, Scope &scope) {
@@ -406,11 +586,14 @@ Expected<Values> GraphImport::importScan(const onnx::NodeProto &node, int versio
       if (direction != 0 && direction != 1)
         return emitter.fail("Scan", "a direction is {}, where it must be 0 or 1", direction);
 
-  Iteration iteration{node, body, nullptr, {}, 0, carried, 0, {}, {}};
+  Iteration iteration{node, body, nullptr, 0, carried, 0, {}};
   std::optional<Extent> length;
   for (auto [i, value] : llvm::enumerate(*operands)) {
     if (!value)
       return emitter.fail("Scan", "input {} is absent", i);
+    if (sequences.isToken(value))
+      return emitter.fail("Scan", "input {} is {}, where it must be a tensor", i,
+                          sequences.kindOf(value));
     graph::Shape shape = emitter.shape(value);
     if (i >= carried) {
       int64_t &axis = (*axes)[i - carried];
@@ -429,26 +612,26 @@ Expected<Values> GraphImport::importScan(const onnx::NodeProto &node, int versio
         length = mine;
       shape = graph::elementsAlong(shape, size_t(axis));
     }
-    iteration.arguments.push_back(typeOnly(emitter.type(value), shape));
+    if (i >= carried) {
+      iteration.trailing.push_back(typeOnly(emitter.type(value), shape));
+      continue;
+    }
+    iteration.initial.push_back(value);
+    iteration.forms.emplace_back();
   }
   OperationState state(emitter.location, graph::ScanOp::getOperationName());
   state.addOperands(*operands);
   state.addRegion();
   iteration.draft = emitter.builder.create(state);
-  iteration.outside = graph::symbolsOutside(iteration.draft);
   if (Status status = importIteration(iteration, scope); !status)
     return status.takeError();
 
-  std::vector<graph::ValueFacts> results;
+  std::vector<graph::ValueFacts> results = carriedResults(iteration);
   auto fresh = [&](size_t result) {
     return [this, result](size_t d) {
       return symbols.fresh(emitter.label + "_" + std::to_string(result), d, 0);
     };
   };
-  for (size_t i = 0; i < carried; ++i)
-    results.push_back(typeOnly(iteration.arguments[i].type,
-                               graph::afterIterations(emitter.shape((*operands)[i]),
-                                                      iteration.arguments[i].shape, fresh(i))));
   for (size_t i = 0; i < stacked; ++i) {
     Value element = iteration.yielded[carried + i];
     int64_t &axis = (*stackedAxes)[i];

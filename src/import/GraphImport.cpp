@@ -44,6 +44,20 @@ const char *kindName(const onnx::TypeProto &type) {
   }
 }
 
+/// The tensors that an input consists of: SequenceBorder.cpp.
+void addNames(const std::string &name, const onnx::TypeProto &type,
+              std::vector<std::string> &names) {
+  if (type.has_optional_type()) {
+    names.push_back(name + ".has_element");
+    addNames(name, type.optional_type().elem_type(), names);
+  } else if (type.has_sequence_type()) {
+    names.push_back(name + ".data");
+    names.push_back(name + ".shapes");
+  } else {
+    names.push_back(name);
+  }
+}
+
 bool isNumber(const onnx::TensorShapeProto::Dimension &dimension) {
   return dimension.has_dim_value() && dimension.dim_value() >= 0;
 }
@@ -160,27 +174,30 @@ Expected<OwningOpRef<ModuleOp>> GraphImport::run() {
   if (Status status = symbols.allGivenUsed(); !status)
     return status.takeError();
 
+  Values values;
+  std::vector<std::string> names;
   for (auto [output, result] : llvm::zip(graph.output(), *results)) {
     if (!result)
       return badInput("output '{}' is an operand that was left out", output.name());
+    if (Status status = exportResult(output.name(), result, values, names); !status)
+      return status.takeError();
+    if (sequences.isToken(result))
+      continue;
     int declared = output.type().tensor_type().elem_type();
     if (output.type().has_tensor_type() && declared && declared != int(emitter.type(result)))
       return badInput("output '{}' is declared as {} but the graph computes {}", output.name(),
                       elementTypeName(declared), elementTypeName(emitter.type(result)));
     warnOfShape(output, emitter.shape(result));
   }
-  func::ReturnOp::create(emitter.builder, UnknownLoc::get(context), *results);
+  func::ReturnOp::create(emitter.builder, UnknownLoc::get(context), values);
   SmallVector<Type> resultTypes;
-  for (Value result : *results)
+  for (Value result : values)
     resultTypes.push_back(result.getType());
   main.setFunctionType(emitter.builder.getFunctionType(entry->getArgumentTypes(), resultTypes));
-  unsigned index = 0;
-  for (const onnx::ValueInfoProto &input : graph.input())
-    if (auto value = scope.values.find(input.name());
-        value != scope.values.end() && isa_and_nonnull<BlockArgument>(value->second))
-      main.setArgAttr(index++, graph::kNameAttribute, emitter.builder.getStringAttr(input.name()));
-  for (unsigned i = 0; i < outputs.size(); ++i)
-    main.setResultAttr(i, graph::kNameAttribute, emitter.builder.getStringAttr(outputs[i]));
+  for (unsigned i = 0; i < argumentNames.size(); ++i)
+    main.setArgAttr(i, graph::kNameAttribute, emitter.builder.getStringAttr(argumentNames[i]));
+  for (unsigned i = 0; i < names.size(); ++i)
+    main.setResultAttr(i, graph::kNameAttribute, emitter.builder.getStringAttr(names[i]));
   graph::setSymbolRanges(*module, symbols.ranges());
   return std::move(module);
 }
@@ -264,11 +281,15 @@ Status GraphImport::importInputs(const onnx::GraphProto &graph, Scope &scope) {
     if (Status status = fixGiven(input); !status)
       return status;
   }
+  std::vector<std::string> parts;
+  for (const onnx::ValueInfoProto *input : arguments)
+    addNames(input->name(), input->type(), parts);
+  seen.insert(parts.begin(), parts.end());
   for (const auto &[name, shape] : options.shapes)
     if (!seen.count(name)) {
       std::vector<std::string> names;
       for (const onnx::ValueInfoProto *input : arguments)
-        names.push_back(input->name());
+        addNames(input->name(), input->type(), names);
       return badInput("the model has no input '{}'; its inputs are {}", name,
                       names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
     }
@@ -277,14 +298,10 @@ Status GraphImport::importInputs(const onnx::GraphProto &graph, Scope &scope) {
       if (isNamed(dimension) && !options.shapes.count(input->name()))
         symbols.named(dimension.dim_param());
   for (const onnx::ValueInfoProto *input : arguments) {
-    Expected<graph::ValueFacts> facts = factsOf(*input);
-    if (!facts)
-      return facts.takeError();
-    Type type = graph::tensorType(emitter.builder.getContext(), facts->type, facts->shape);
-    Value argument =
-        entry->addArgument(type, NameLoc::get(emitter.builder.getStringAttr(input->name())));
-    emitter.declare(argument, std::move(*facts));
-    scope.values[input->name()] = argument;
+    Expected<Value> argument = importArgument(input->name(), input->type());
+    if (!argument)
+      return argument.takeError();
+    scope.values[input->name()] = *argument;
   }
   return Status::success();
 }

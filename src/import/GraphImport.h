@@ -17,6 +17,7 @@
 #include "import/ModelFile.h"
 #include "import/NodeImport.h"
 #include "import/OpEmitter.h"
+#include "import/Sequences.h"
 #include "import/Symbols.h"
 
 namespace onnx {
@@ -83,11 +84,46 @@ private:
   Expected<Values> importScan(const onnx::NodeProto &node, int version, Scope &scope);
   Values refuseBranch(mlir::Operation &draft, unsigned branch, const Error &error,
                       llvm::ArrayRef<mlir::Value> others);
+  Values refusal(mlir::Operation &draft, unsigned branch, const std::string &message,
+                 llvm::ArrayRef<mlir::Value> others);
+  Expected<Values> finishBranches(mlir::Operation *draft, llvm::ArrayRef<mlir::Value> yes,
+                                  llvm::ArrayRef<mlir::Value> no);
   struct Iteration;
+  Status checkInputs(const Iteration &iteration) const;
+  Status enterIteration(Iteration &iteration);
+  Expected<std::optional<Values>> takeApart(Iteration &iteration,
+                                            llvm::ArrayRef<mlir::Value> yielded);
+  bool declareForms(Iteration &iteration) const;
+  std::vector<graph::ValueFacts> carriedResults(const Iteration &iteration);
   Status importIteration(Iteration &iteration, Scope &scope);
   Expected<Values> operandsOf(const onnx::NodeProto &node, Scope &scope);
   /// The op with the results that its bodies lead to, in place of the one they were imported into.
   Values finish(mlir::Operation *draft, llvm::ArrayRef<graph::ValueFacts> results);
+  // Sequences and optionals: SequenceOps.cpp.
+  /// Whether the node makes, takes or asks for one; else its operands are tensors all.
+  Expected<bool> concernsSequences(const NodeImport &node) const;
+  Expected<Values> importSequenceOp(NodeImport &node);
+  Expected<Values> importSplitToSequence(NodeImport &node);
+  Expected<Values> importSequenceMap(const onnx::NodeProto &node, Scope &scope);
+  Expected<Values> importOptional(NodeImport &node);
+  Expected<mlir::Value> elementOf(mlir::Value value);
+  /// Ragged elements one behind the other, and parts of a tensor as long as the run tells: loops.
+  Expected<mlir::Value> joinInLoop(mlir::Value sequence, int64_t axis, bool newAxis);
+  Expected<mlir::Value> splitInLoop(mlir::Value tensor, mlir::Value chunk, int64_t axis);
+  Expected<mlir::Value> expand(std::shared_ptr<const onnx::FunctionProto> function,
+                               llvm::ArrayRef<mlir::Value> operands);
+  /// The results of a conditional whose branches may give sequences and optionals.
+  Expected<Values> joinBranches(mlir::Operation *draft, llvm::ArrayRef<mlir::Value> yes,
+                                llvm::ArrayRef<mlir::Value> no);
+  struct Joint;
+  Expected<Joint> jointOf(mlir::Value yes, mlir::Value no);
+  Status divide(const Joint &joint, mlir::Value value, Values &values);
+  mlir::Value reassemble(const Joint &joint, llvm::ArrayRef<mlir::Value> &values);
+  // The border of the model: SequenceBorder.cpp.
+  Expected<mlir::Value> importArgument(const std::string &name, const onnx::TypeProto &type);
+  Expected<mlir::Value> addArgument(const std::string &name, graph::ValueFacts facts);
+  Status exportResult(const std::string &name, mlir::Value value, Values &values,
+                      std::vector<std::string> &names);
   Expected<Values> importCall(const onnx::NodeProto &node, const onnx::FunctionProto &function,
                               Scope &scope);
 
@@ -106,12 +142,16 @@ private:
   const ImportOptions &options;
   Symbols symbols;
   OpEmitter emitter;
+  Sequences sequences{emitter};
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::Block *entry = nullptr;
   mlir::Operation *lastConstant =
       nullptr; ///< constants of initializers stand together at the front
   std::unordered_map<std::string, const onnx::FunctionProto *>
       functions; ///< by domain:name:overload
+  /// Made here for what ONNX defines by other ops; constants are known by where they stand.
+  std::vector<std::shared_ptr<const onnx::FunctionProto>> expanded;
+  std::vector<std::string> argumentNames; ///< of @main
   std::unordered_map<const onnx::TensorProto *, mlir::Value> constants;
   OpSets opSets;
   size_t importedNodes = 0;

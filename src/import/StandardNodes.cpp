@@ -112,7 +112,8 @@ Expected<OpAttributes> GraphImport::readAttributes(const onnx::NodeProto &node,
       break;
     }
     case onnx::AttributeProto::GRAPH:
-      break; // read by the op that has it
+    case onnx::AttributeProto::TYPE_PROTO:
+      break; // read by the op that has it, or said by its operands
     default:
       return emitter.fail(node.op_type(),
                           "attribute '{}' is of a kind ({}) that is not supported yet", name,
@@ -141,8 +142,6 @@ Expected<Values> GraphImport::importStandard(const onnx::NodeProto &node, Scope 
     return emitter.fail(
         op, "the op was removed in version {} of the op set, and the model states version {}",
         schema->since_version(), set->second);
-  if (op == "SequenceMap")
-    return emitter.fail(op, "this op is not supported yet");
   if (Status status = verify(node, *schema, file.model(), emitter); !status)
     return status.takeError();
   if (op == "If")
@@ -151,6 +150,9 @@ Expected<Values> GraphImport::importStandard(const onnx::NodeProto &node, Scope 
     return importLoop(node, scope);
   if (op == "Scan")
     return importScan(node, schema->since_version(), scope);
+
+  if (op == "SequenceMap")
+    return importSequenceMap(node, scope);
 
   NodeImport import(emitter, op, schema->since_version());
   Expected<OpAttributes> attributes = readAttributes(node, scope);
@@ -168,6 +170,11 @@ Expected<Values> GraphImport::importStandard(const onnx::NodeProto &node, Scope 
   for (const std::string &output : node.output())
     import.wanted.push_back(!output.empty());
 
+  Expected<bool> concerned = concernsSequences(import);
+  if (!concerned)
+    return concerned.takeError();
+  if (*concerned)
+    return importSequenceOp(import);
   if (OpRule rule = findOpRule(op))
     if (Status status = rule(import); !status)
       return status.takeError();
@@ -193,6 +200,8 @@ Expected<Values> GraphImport::importContrib(const onnx::NodeProto &node, const C
   import.operands = std::move(*operands);
   for (const std::string &output : node.output())
     import.wanted.push_back(!output.empty());
+  if (Expected<bool> concerned = concernsSequences(import); !concerned)
+    return concerned.takeError();
   if (Status status = checkContribNode(op, import); !status)
     return status.takeError();
   if (Status status = op.rule(import); !status)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sequences and optionals: known when compiling, carried by loops, given by branches, and at the border of a model."""
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "controlflow"))
+from bodies import (BOOL, FLOAT, INT64, body, check, command, compare, compute, floats, loop_body, node,  # noqa: E402
+                    value)
+
+WAYS = ("mixed", "native artifact")
+
+
+def model(nodes, inputs, outputs, constants=None, opset=17):
+    """Shapes of outputs, which only the run tells, may be left out."""
+    return helper.make_model(body(nodes, inputs, outputs, constants), opset_imports=[helper.make_opsetid("", opset)],
+                             ir_version=8)
+
+
+def sequence(name: str, extents=None, kind=FLOAT):
+    return helper.make_tensor_sequence_value_info(name, kind, extents)
+
+
+def unpacked(found: dict, name: str) -> list[np.ndarray]:
+    data, shapes, begin, elements = found[f"{name}.data"], found[f"{name}.shapes"], 0, []
+    for shape in shapes:
+        size = int(np.prod(shape))
+        elements.append(data[begin:begin + size].reshape(shape))
+        begin += size
+    assert begin == len(data)
+    return elements
+
+
+def packed(name: str, elements) -> dict:
+    return {f"{name}.data": np.concatenate([np.ravel(element) for element in elements]),
+            f"{name}.shapes": np.array([element.shape for element in elements], np.int64)}
+
+
+def fails(folder: pathlib.Path, made, feeds: dict, says: str, code=2):
+    folder.mkdir(parents=True, exist_ok=True)
+    onnx.save(made, folder / "model.onnx")
+    np.savez(folder / "in.npz", **feeds)
+    done = command("run", folder / "model.onnx", "--select=estimate", "--no-cache", f"--inputs={folder / 'in.npz'}",
+                   code=code)
+    assert says in done.stderr, done.stderr
+
+
+def test_known_leaves_no_trace(tmp_path):
+    made = model([node("SequenceConstruct", "a b c", "s"), node("SequenceErase", "s one", "t"),
+                  node("SequenceInsert", "t b zero", "u"), node("SequenceAt", "u last", "x"),
+                  node("SequenceLength", "u", "n"), node("ConcatFromSequence", "u", "y", axis=1),
+                  node("SplitToSequence", "y two", "parts", axis=1), node("SequenceAt", "parts one", "z")],
+                 [value("a", [2, 3]), value("b", [2, 2]), value("c", [2, 4])],
+                 [value("x", [2, 4]), value("n", [], INT64), value("y", None), value("z", None)],
+                 {"zero": np.int64(0), "one": np.int64(1), "last": np.int64(-1), "two": np.int64(2)})
+    feeds = {"a": floats(2, 3), "b": floats(2, 2, seed=2), "c": floats(2, 4, seed=3)}
+    check(tmp_path, made, feeds, ways=WAYS)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_index_when_running(tmp_path, alike):
+    made = model([node("SequenceConstruct", "a b c", "s"), node("SequenceAt", "s i", "x"),
+                  node("SequenceErase", "s i", "t"), node("SequenceAt", "t zero", "y"),
+                  node("SequenceInsert", "s b j", "u"), node("SequenceAt", "u k", "z"),
+                  node("SequenceLength", "u", "n")],
+                 [value("a", [2, 3]), value("b", [2, 3 if alike else 5]), value("c", [2, 3]), value("i", [], INT64),
+                  value("j", [], INT64), value("k", [], INT64)],
+                 [value("x", None), value("y", None), value("z", None), value("n", [], INT64)], {"zero": np.int64(0)})
+    feeds = {"a": floats(2, 3), "b": floats(2, 3 if alike else 5, seed=2), "c": floats(2, 3, seed=3)}
+    check(tmp_path, made, *({**feeds, "i": np.int64(i), "j": np.int64(j), "k": np.int64(k)}
+                            for i, j, k in [(0, 3, 3), (1, 0, 0), (-1, -1, -2), (-3, -3, 1), (2, 1, -4)]), ways=WAYS)
+    for i, j, k in [(3, 0, 0), (-4, 0, 0), (0, 4, 0), (0, -4, 0), (0, 0, 4), (0, 0, -5)]:
+        fails(tmp_path, made, {**feeds, "i": np.int64(i), "j": np.int64(j), "k": np.int64(k)}, "out of range")
+
+
+def growing(element, carried, more=()):
+    """A loop of n iterations that appends `element`, computed from x and the number of the iteration."""
+    inner = loop_body([*element, node("SequenceInsert", "before e", "after")], [sequence("before", carried)],
+                      [sequence("after", carried)], {"one": np.array([1], np.int64), "zero": np.array([0], np.int64)})
+    return [node("SequenceEmpty", "", "none", dtype=FLOAT), node("Loop", "n - none", "all", body=inner), *more]
+
+
+ALIKE = [node("Cast", "i", "f", to=FLOAT), node("Mul", "x f", "e")]
+RAGGED = [node("Add", "i one", "to"), node("Slice", "x zero to", "e")]
+ENDS = [value("y", None), value("l", [], INT64), value("last", None)]
+
+
+@pytest.mark.parametrize("element", [ALIKE, RAGGED], ids=["alike", "ragged"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_grows_in_a_loop(tmp_path, element, axis):
+    if axis and element is RAGGED:
+        pytest.skip("elements differ along the first axis")
+    made = model(growing(element, ["a", 3], [node("ConcatFromSequence", "all", "y", axis=axis),
+                                            node("SequenceLength", "all", "l"), node("SequenceAt", "all end", "last")]),
+                 [value("x", [5, 3]), value("n", [], INT64)], ENDS, {"end": np.int64(-1)})
+    check(tmp_path, made, *({"x": floats(5, 3), "n": np.int64(n)} for n in (1, 4, 3)), ways=WAYS)
+    fails(tmp_path, made, {"x": floats(5, 3), "n": np.int64(0)}, "out of range")
+
+
+def test_new_axis(tmp_path):
+    made = model(growing(ALIKE, [5, 3], [node("ConcatFromSequence", "all", "y", axis=-1, new_axis=1)]),
+                 [value("x", [5, 3]), value("n", [], INT64)], ENDS[:1])
+    check(tmp_path, made, *({"x": floats(5, 3), "n": np.int64(n)} for n in (1, 4)), ways=WAYS)
+
+
+def test_branches(tmp_path):
+    two = body([node("Exp", "x", "e"), node("SequenceConstruct", "x e", "p")], [], [sequence("p")])
+    one = body([node("Concat", "x x", "d", axis=0), node("SequenceConstruct", "d", "q")], [], [sequence("q")])
+    made = model([node("If", "c", "s", then_branch=two, else_branch=one), node("SequenceLength", "s", "n"),
+                  node("SequenceAt", "s last", "y")],
+                 [value("x", [2, 3]), value("c", [], BOOL)], [value("n", [], INT64), value("y", None)],
+                 {"last": np.int64(-1)})
+    check(tmp_path, made, *({"x": floats(2, 3), "c": np.bool_(c)} for c in (True, False)), ways=WAYS)
+
+
+def test_split_when_running(tmp_path):
+    made = model([node("SplitToSequence", "x size", "s", axis=1), node("SequenceLength", "s", "n"),
+                  node("SequenceAt", "s last", "y"), node("SplitToSequence", "x", "rows", axis=0, keepdims=0),
+                  node("SequenceAt", "rows size", "z")],
+                 [value("x", ["N", "M"]), value("size", [], INT64)],
+                 [value("n", [], INT64), value("y", None), value("z", None)], {"last": np.int64(-1)})
+    check(tmp_path, made, *({"x": floats(4, m), "size": np.int64(size)} for m, size in ((7, 3), (6, 2), (5, 1))),
+          ways=WAYS)
+
+
+def test_at_the_border(tmp_path):
+    made = model([node("SequenceAt", "s i", "x"), node("Exp", "x", "e"), node("SequenceInsert", "s e", "t")],
+                 [sequence("s", ["a", "b"]), value("i", [], INT64)], [value("x", None), sequence("t")])
+    elements = [floats(2, 3), floats(4, 1, seed=2), floats(1, 5, seed=3)]
+    for number in (1, -1):
+        found = compute(tmp_path, made, [{**packed("s", elements), "i": np.int64(number)}], "mixed")[0]
+        np.testing.assert_array_equal(found["x"], elements[number])
+        results = unpacked(found, "t")
+        assert len(results) == 4
+        for result, wanted in zip(results, [*elements, np.exp(elements[number])]):
+            np.testing.assert_allclose(result, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_optional_at_the_border(tmp_path, given):
+    optional = helper.make_value_info("o", helper.make_optional_type_proto(
+        helper.make_tensor_type_proto(FLOAT, ["N"])))
+    some = body([node("OptionalGetElement", "o", "g"), node("Exp", "g", "e")], [], [value("e", ["k"])])
+    none = body([node("Identity", "zero", "z")], [], [value("z", ["k"])])
+    made = model([node("OptionalHasElement", "o", "h"), node("If", "h", "y", then_branch=some, else_branch=none)],
+                 [optional], [value("h", [], BOOL), value("y", ["k"])], {"zero": np.zeros(1, np.float32)}, opset=18)
+    element = floats(4) if given else floats(0)
+    found = compute(tmp_path, made, [{"o": element, "o.has_element": np.bool_(given)}], "mixed")[0]
+    compare(found, {"h": np.array(given), "y": np.exp(element) if given else np.zeros(1, np.float32)}, "optional")
+    plain = model([node("OptionalGetElement", "o", "y")], [optional], [value("y", ["k"])], opset=18)
+    feeds = {"o": element, "o.has_element": np.bool_(given)}
+    if given:
+        compare(compute(tmp_path / "plain", plain, [feeds], "mixed")[0], {"y": element}, "plain")
+    else:
+        fails(tmp_path / "plain", plain, feeds, "has no element")
+
+
+def test_refusals(tmp_path):
+    def refuses(made, says):
+        onnx.save(made, tmp_path / "bad.onnx")
+        done = command("compile", tmp_path / "bad.onnx", "-o", tmp_path / "bad.dvt", "--no-cache", code=2)
+        assert says in done.stderr, done.stderr
+
+    x, y = value("x", [2, 3]), value("y", None)
+    refuses(model([node("SequenceConstruct", "x x", "s"), node("SequenceAt", "s i", "y")], [x], [y],
+                  {"i": np.int64(2)}), "2 elements, none at 2")
+    refuses(model([node("SequenceConstruct", "x v", "s"), node("SequenceAt", "s i", "y")],
+                  [x, value("v", [2]), value("i", [], INT64)], [y]), "of 2 and of 1 dimensions")
+    refuses(model([node("SequenceAt", "s i", "y")], [sequence("s"), value("i", [], INT64)], [y]),
+            "does not say how many dimensions")
