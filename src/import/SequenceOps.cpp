@@ -193,6 +193,9 @@ Expected<Values> GraphImport::importSequenceOp(NodeImport &node) {
   }
   bool fromTensors = op == "SequenceConstruct" || op == "SplitToSequence";
   for (auto [i, operand] : llvm::enumerate(node.operands)) {
+    bool isOptional = i > 0 && (op == "SplitToSequence" || op == "SequenceErase" || i > 1);
+    if (!operand && (op == "SequenceConstruct" || !isOptional))
+      return node.fail("operand {} is absent", i);
     bool wanted = i == 0 && !fromTensors;
     if (operand && bool(sequences.sequence(operand)) != wanted)
       return node.fail("operand {} must be {}", i, wanted ? "a sequence" : "a tensor");
