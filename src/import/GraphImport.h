@@ -116,7 +116,7 @@ private:
   Expected<Values> joinBranches(mlir::Operation *draft, llvm::ArrayRef<mlir::Value> yes,
                                 llvm::ArrayRef<mlir::Value> no);
   struct Joint;
-  Expected<Joint> jointOf(mlir::Value yes, mlir::Value no);
+  Expected<Joint> jointOf(mlir::Value yes, mlir::Value no, size_t output);
   Status divide(const Joint &joint, mlir::Value value, Values &values);
   mlir::Value reassemble(const Joint &joint, llvm::ArrayRef<mlir::Value> &values);
   // The border of the model: SequenceBorder.cpp.

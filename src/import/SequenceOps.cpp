@@ -416,7 +416,7 @@ Expected<Values> GraphImport::importOptional(NodeImport &node) {
     return Values{optional ? optional->element : operand};
   // What is not there when running is an error then.
   Value inside = optional->element;
-  Expected<Joint> joint = jointOf(inside, inside);
+  Expected<Joint> joint = jointOf(inside, inside, 0);
   if (!joint)
     return joint.takeError();
   Values parts;
@@ -435,7 +435,7 @@ Expected<Values> GraphImport::importOptional(NodeImport &node) {
   return Values{reassemble(*joint, rest)};
 }
 
-Expected<GraphImport::Joint> GraphImport::jointOf(Value yes, Value no) {
+Expected<GraphImport::Joint> GraphImport::jointOf(Value yes, Value no, size_t output) {
   Joint joint;
   const importer::Optional *a = sequences.optional(yes), *b = sequences.optional(no);
   if (a || b) {
@@ -448,7 +448,7 @@ Expected<GraphImport::Joint> GraphImport::jointOf(Value yes, Value no) {
     Value inA = a ? a->element : yes, inB = b ? b->element : no;
     joint.hasElement = inA || inB;
     if (joint.hasElement) {
-      Expected<Joint> element = jointOf(inA ? inA : inB, inB ? inB : inA);
+      Expected<Joint> element = jointOf(inA ? inA : inB, inB ? inB : inA, output);
       if (!element)
         return element;
       joint.element = std::make_shared<Joint>(std::move(*element));
@@ -457,12 +457,16 @@ Expected<GraphImport::Joint> GraphImport::jointOf(Value yes, Value no) {
   }
   const Sequence *first = sequences.sequence(yes), *second = sequences.sequence(no);
   if (bool(first) != bool(second))
-    return emitter.fail("If", "gives a sequence in one branch and a tensor in the other, which is "
-                              "not supported");
+    return emitter.fail("If",
+                        "output {} is a sequence in one branch and a tensor in the other, which is "
+                        "not supported",
+                        output);
   if (!first) {
     if (emitter.type(yes) != emitter.type(no) || emitter.rank(yes) != emitter.rank(no))
-      return emitter.fail("If", "a result has other types or numbers of dimensions in the two "
-                                "branches, which is not supported");
+      return emitter.fail("If",
+                          "output {} has other types or numbers of dimensions in the two branches, "
+                          "which is not supported",
+                          output);
     joint.type = emitter.type(yes);
     joint.rank = emitter.rank(yes);
     return joint;
@@ -553,7 +557,7 @@ Expected<Values> GraphImport::joinBranches(Operation *draft, ArrayRef<Value> yes
                                            ArrayRef<Value> no) {
   std::vector<Joint> joints;
   for (auto [a, b] : llvm::zip(yes, no)) {
-    Expected<Joint> joint = jointOf(a, b);
+    Expected<Joint> joint = jointOf(a, b, joints.size());
     if (!joint)
       return joint.takeError();
     joints.push_back(std::move(*joint));

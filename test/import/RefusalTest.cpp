@@ -137,7 +137,7 @@ TEST(Refusal, OperandsAndAttributesThatAreNotDefined) {
 TEST(Refusal, WhatIsNotSupportedYet) {
   EXPECT_THAT(refused("g (string[2] x) => (string[2] y) { y = Identity (x) }"),
               HasSubstr("input 'x' has the element type STRING"));
-  EXPECT_THAT(refused("g (seq(float) x) => (int64 y) { y = SequenceLength (x) }"),
+  EXPECT_THAT(refused("g (seq(float[]) x) => (int64 y) { y = SequenceLength (x) }"),
               HasSubstr("input 'x' is a sequence"));
   EXPECT_THAT(
       refused(

@@ -49,13 +49,20 @@ struct ScheduleSink {
   std::function<void(const char *family, std::string reason)> refuse;
 };
 
-/// What a kernel relies on and only the values at run time can tell: all elements of an i32 input
-/// lie in [0, an extent of another].
+/// What a kernel relies on and only the values at run time can tell: the elements of an input of
+/// i32 or i64 lie in [0, extent], or as indices in [-extent, extent).
 struct ValueDemand {
-  uint32_t input;                  ///< whose elements
-  uint32_t extentInput, dimension; ///< the upper bound
-  const char *what;                ///< for the message
+  uint32_t input;                ///< whose elements
+  ProblemReader::Place extentOf; ///< where the extent is found,
+  int64_t extent = -1;           ///< unless it is known here
+  const char *what;              ///< for the message
+  bool isIndex = false;
+  int64_t part = 0, parts = 1; ///< of each `parts` elements in a row, the one at `part`
 };
+
+/// What the gathers of a problem demand of indices that are among its inputs. Kernels clamp all
+/// indices, so a bad one that is computed inside reads another element, but no foreign memory.
+std::vector<ValueDemand> indexDemands(const ProblemReader &problem);
 
 struct ScheduleFamily {
   const char *name;

@@ -8,6 +8,23 @@
 namespace dovetail::graph {
 namespace {
 
+/// Of indices that are known, those at `part` of each `parts` in a row must point into `extent`; of
+/// others it is known that they cannot point into nothing.
+Status checkIndices(InferContext &c, const Extent &extent, int64_t part = 0, int64_t parts = 1) {
+  std::optional<int64_t> picks = elementCount(c.shape(1)).staticValue();
+  if (picks && *picks > 0)
+    if (Status status = c.needAtLeast(extent, 1, "the axis that is indexed"); !status)
+      return status;
+  std::optional<int64_t> count = extent.staticValue();
+  std::optional<std::vector<int64_t>> indices = count ? c.integers(1) : std::nullopt;
+  if (!indices)
+    return Status::success();
+  for (size_t i = part; i < indices->size(); i += parts)
+    if ((*indices)[i] < -*count || (*indices)[i] >= *count)
+      return c.fail("index {} is outside [{}, {}]", (*indices)[i], -*count, *count - 1);
+  return Status::success();
+}
+
 Status gather(InferContext &c) {
   if (Status status = c.needRankAtLeast(0, 1); !status)
     return status;
@@ -15,6 +32,8 @@ Status gather(InferContext &c) {
   if (!axis)
     return axis.takeError();
   const Shape &data = c.shape(0), &indices = c.shape(1);
+  if (Status status = checkIndices(c, data[*axis]); !status)
+    return status;
   Shape shape(data.begin(), data.begin() + *axis);
   shape.insert(shape.end(), indices.begin(), indices.end());
   shape.insert(shape.end(), data.begin() + *axis + 1, data.end());
@@ -37,8 +56,11 @@ Status gather(InferContext &c) {
 Status gatherElements(InferContext &c) {
   if (Status status = c.needRank(1, c.rank(0)); !status)
     return status;
-  if (Expected<int64_t> axis = c.axis(c.integer("axis", 0), c.rank(0)); !axis)
+  Expected<int64_t> axis = c.axis(c.integer("axis", 0), c.rank(0));
+  if (!axis)
     return axis.takeError();
+  if (Status status = checkIndices(c, c.shape(0)[*axis]); !status)
+    return status;
   c.result(0, c.type(0), c.shape(1));
   return Status::success();
 }
@@ -55,6 +77,9 @@ Status gatherNd(InferContext &c) {
       batch + *depth > int64_t(data.size()))
     return c.fail("indices of extents {} do not fit data of extents {}", shapeText(indices),
                   shapeText(data));
+  for (int64_t part = 0; part < *depth; ++part)
+    if (Status status = checkIndices(c, data[batch + part], part, *depth); !status)
+      return status;
   Shape shape(indices.begin(), indices.end() - 1);
   shape.insert(shape.end(), data.begin() + batch + *depth, data.end());
   c.result(0, c.type(0), std::move(shape));

@@ -118,6 +118,8 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &
   std::for_each(source.outputs, source.outputs + source.output_count, addTensor);
   if (const ScheduleFamily *family = findScheduleFamily(schedule.family()); family->demands)
     kernel->demands = family->demands(problem);
+  for (const codegen::ValueDemand &demand : codegen::indexDemands(problem))
+    kernel->demands.push_back(demand);
   if (Status status = kernel->mapCode(args, machine); !status)
     return status.takeError();
   if (Status status = kernel->packConstants(problem, machine, schedule, args); !status)
@@ -157,17 +159,39 @@ dvt_code LoadedKernel::checkTensors(const dvt_run_args &args, dvt_error *error) 
   return DVT_OK;
 }
 
+template <typename T>
+static std::optional<int64_t> outside(const void *data, int64_t count, const ValueDemand &demand,
+                                      int64_t low, int64_t high) {
+  const T *elements = static_cast<const T *>(data);
+  for (int64_t i = demand.part; i < count; i += demand.parts)
+    if (int64_t(elements[i]) < low || int64_t(elements[i]) > high)
+      return elements[i];
+  return std::nullopt;
+}
+
 dvt_code LoadedKernel::checkValues(const dvt_run_args &args, dvt_error *error) const {
   for (const ValueDemand &demand : demands) {
     const dvt_tensor &tensor = args.inputs[demand.input];
     const void *data = constants[demand.input] ? constants[demand.input] : tensor.data;
-    int64_t count = 1, most = args.inputs[demand.extentInput].extents[demand.dimension];
+    auto [number, dimension] = demand.extentOf;
+    int64_t count = 1, extent = demand.extent;
+    if (extent < 0)
+      extent = (number < inputCount ? args.inputs[number] : args.outputs[number - inputCount])
+                   .extents[dimension];
     for (uint32_t i = 0; i < tensor.rank; ++i)
       count *= tensor.extents[i];
-    for (int64_t i = 0; i < count; ++i)
-      if (int32_t found = static_cast<const int32_t *>(data)[i]; found < 0 || found > most)
-        return report(error, DVT_BAD_INPUT,
-                      fmt::format("{} {} is outside [0, {}]", demand.what, found, most));
+    int64_t low = demand.isIndex ? -extent : 0, high = demand.isIndex ? extent - 1 : extent;
+    std::optional<int64_t> found = tensor.type == DVT_I32
+                                       ? outside<int32_t>(data, count, demand, low, high)
+                                       : outside<int64_t>(data, count, demand, low, high);
+    if (!found)
+      continue;
+    if (high < low)
+      return report(
+          error, DVT_BAD_INPUT,
+          fmt::format("{} {} points into nothing: the axis is empty", demand.what, *found));
+    return report(error, DVT_BAD_INPUT,
+                  fmt::format("{} {} is outside [{}, {}]", demand.what, *found, low, high));
   }
   return DVT_OK;
 }

@@ -164,8 +164,11 @@ std::vector<ValueDemand> recurrentDemands(const ProblemReader &problem) {
   if (!found || !*found || !(*found)->lengths)
     return {};
   const Recurrent &net = **found;
-  return {{uint32_t(problem.inputOf(*net.lengths)), uint32_t(problem.inputOf(net.x)),
-           net.batchFirst ? 1u : 0u, "sequence length"}};
+  ValueDemand demand;
+  demand.input = problem.inputOf(*net.lengths);
+  demand.extentOf = {uint32_t(problem.inputOf(net.x)), net.batchFirst ? 1u : 0u};
+  demand.what = "sequence length";
+  return {demand};
 }
 
 } // namespace dovetail::codegen
