@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <alloca.h>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <sys/mman.h>
 
 #include <fmt/format.h>
@@ -99,6 +101,29 @@ Status LoadedKernel::packConstants(const ProblemReader &problem, const Machine &
   return Status::success();
 }
 
+template <typename T>
+static std::optional<int64_t> outside(const void *data, int64_t count, const ValueDemand &demand,
+                                      int64_t low, int64_t high) {
+  const T *elements = static_cast<const T *>(data);
+  for (int64_t i = demand.part; i < count; i += demand.parts)
+    if (int64_t(elements[i]) < low || int64_t(elements[i]) > high)
+      return elements[i];
+  return std::nullopt;
+}
+
+/// What is wrong with `count` elements under an extent; nothing where the demand is met.
+static std::optional<std::string> violation(const ValueDemand &demand, dvt_type type,
+                                            const void *data, int64_t count, int64_t extent) {
+  int64_t low = demand.isIndex ? -extent : 0, high = demand.isIndex ? extent - 1 : extent;
+  std::optional<int64_t> found = type == DVT_I32 ? outside<int32_t>(data, count, demand, low, high)
+                                                 : outside<int64_t>(data, count, demand, low, high);
+  if (!found)
+    return std::nullopt;
+  if (high < low)
+    return fmt::format("{} {} points into nothing: the axis is empty", demand.what, *found);
+  return fmt::format("{} {} is outside [{}, {}]", demand.what, *found, low, high);
+}
+
 Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &problem,
                                                            const Machine &machine,
                                                            const Schedule &schedule,
@@ -124,6 +149,20 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &
     return status.takeError();
   if (Status status = kernel->packConstants(problem, machine, schedule, args); !status)
     return status.takeError();
+  // What a constant must fulfil under an extent that is known is settled here, once.
+  auto isSettled = [&](const ValueDemand &demand) {
+    return demand.extent >= 0 && kernel->constants[demand.input];
+  };
+  for (const ValueDemand &demand : kernel->demands) {
+    const TensorShape &shape = kernel->tensors[demand.input];
+    int64_t count = std::accumulate(shape.extents.begin(), shape.extents.end(), int64_t(1),
+                                    std::multiplies<>());
+    if (isSettled(demand))
+      if (auto broken =
+              violation(demand, shape.type, kernel->constants[demand.input], count, demand.extent))
+        return badInput("{}", *broken);
+  }
+  std::erase_if(kernel->demands, isSettled);
   return kernel;
 }
 
@@ -159,16 +198,6 @@ dvt_code LoadedKernel::checkTensors(const dvt_run_args &args, dvt_error *error) 
   return DVT_OK;
 }
 
-template <typename T>
-static std::optional<int64_t> outside(const void *data, int64_t count, const ValueDemand &demand,
-                                      int64_t low, int64_t high) {
-  const T *elements = static_cast<const T *>(data);
-  for (int64_t i = demand.part; i < count; i += demand.parts)
-    if (int64_t(elements[i]) < low || int64_t(elements[i]) > high)
-      return elements[i];
-  return std::nullopt;
-}
-
 dvt_code LoadedKernel::checkValues(const dvt_run_args &args, dvt_error *error) const {
   for (const ValueDemand &demand : demands) {
     const dvt_tensor &tensor = args.inputs[demand.input];
@@ -180,18 +209,8 @@ dvt_code LoadedKernel::checkValues(const dvt_run_args &args, dvt_error *error) c
                    .extents[dimension];
     for (uint32_t i = 0; i < tensor.rank; ++i)
       count *= tensor.extents[i];
-    int64_t low = demand.isIndex ? -extent : 0, high = demand.isIndex ? extent - 1 : extent;
-    std::optional<int64_t> found = tensor.type == DVT_I32
-                                       ? outside<int32_t>(data, count, demand, low, high)
-                                       : outside<int64_t>(data, count, demand, low, high);
-    if (!found)
-      continue;
-    if (high < low)
-      return report(
-          error, DVT_BAD_INPUT,
-          fmt::format("{} {} points into nothing: the axis is empty", demand.what, *found));
-    return report(error, DVT_BAD_INPUT,
-                  fmt::format("{} {} is outside [{}, {}]", demand.what, *found, low, high));
+    if (auto broken = violation(demand, tensor.type, data, count, extent))
+      return report(error, DVT_BAD_INPUT, *broken);
   }
   return DVT_OK;
 }
