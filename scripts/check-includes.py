@@ -17,20 +17,21 @@ ALLOWED = {
     "graph": {"support"},
     "import": {"graph", "support"},
     "artifact": {"support"},
-    "runtime": {"artifact", "support"},
-    "codegen": {"graph", "support"},
-    "plan": {"graph", "artifact", "support"},
+    "device": {"support"},
+    "runtime": {"artifact", "device", "support"},
+    "codegen": {"graph", "device", "support"},
+    "plan": {"graph", "artifact", "device", "support"},
     "driver": {"all"},
-    "capi": {"driver", "runtime", "artifact", "support"},
+    "capi": {"driver", "runtime", "artifact", "device", "support"},
     # A provider sees nothing of the tree but the door, its own folder and the headers that stand
     # in src/providers itself.
     "providers": set(),
-    "providers/native": {"codegen", "graph", "support"},
+    "providers/native": {"codegen", "graph", "device", "support"},
     # The command explains and measures, so it sees plans and trials, not only the C API
     # (docs/decisions); the worker is the far end of measuring, which is plan's; the pass driver sees
     # single passes.
     "tools": set(),
-    "tools/dovetail": {"driver", "plan", "runtime", "artifact", "support"},
+    "tools/dovetail": {"driver", "plan", "runtime", "artifact", "device", "support"},
     "tools/dovetail-worker": {"plan", "artifact", "support"},
     "tools/dovetail-opt": {"driver", "graph", "import", "plan", "codegen", "support"},
 }

@@ -147,10 +147,11 @@ typedef struct dvt_problem {
 typedef struct dvt_target {
   uint32_t struct_size;
   uint32_t threads;
-  const char *device;       /* "cpu" */
-  const char *architecture; /* "x86-64" */
+  const char *device;       /* "cpu", "cuda" or "rocm" */
+  const char *architecture; /* "x86-64", "sm_90", "gfx942" */
   const char *features;     /* comma-separated, sorted: "avx2,avx512bw,avx512f,...,fma" */
   uint64_t l1_bytes, l2_bytes, l3_bytes;
+  const char *description; /* what is known of the device, as a JSON object; NULL on the CPU */
 } dvt_target;
 
 /* ---- Candidates ---- */
@@ -188,6 +189,9 @@ typedef struct dvt_candidate {
   int32_t runtime_extents; /* one kernel serves every value of the symbolic extents */
   double estimate_micros;  /* negative when unknown */
   uint32_t registers, shared_bytes, scratch_bytes, code_bytes; /* 0 when unknown */
+  /* Where operands, results, constants and workspace lie: DVT_MEMORY_DEVICE for a target that is a
+   * device, DVT_MEMORY_HOST otherwise. */
+  dvt_memory_kind memory;
 } dvt_candidate;
 
 /* What propose calls: once for each candidate, and once for each thing that fell out, with its

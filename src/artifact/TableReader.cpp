@@ -61,8 +61,10 @@ Status readChoice(const table::Choice *choice, KernelChoice &out) {
     to.outputLayouts = texts(c->output_layouts());
     to.workspaceBytes = c->workspace_bytes();
     to.packedBytes = c->packed_bytes();
-    if (c->packing() > DVT_PACKING_AT_LOAD || c->threading() > DVT_THREADING_OPENMP)
-      return badInput("unknown packing or threading of {}", to.algorithm);
+    if (c->packing() > DVT_PACKING_AT_LOAD || c->threading() > DVT_THREADING_OPENMP ||
+        c->memory() > DVT_MEMORY_DEVICE)
+      return badInput("unknown packing, threading or memory of {}", to.algorithm);
+    to.memory = dvt_memory_kind(c->memory());
     to.packing = dvt_packing(c->packing());
     to.threading = dvt_threading(c->threading());
     to.numerics = text(c->numerics());
@@ -156,6 +158,7 @@ Target readTarget(const table::Target *t) {
   out.l1Bytes = t->l1_bytes();
   out.l2Bytes = t->l2_bytes();
   out.l3Bytes = t->l3_bytes();
+  out.description = text(t->description());
   return out;
 }
 
@@ -191,6 +194,8 @@ Status readPlanTable(const uint8_t *data, uint64_t bytes, Plan &plan,
   plan.model = text(p.model());
   plan.producer = text(p.producer());
   plan.target = readTarget(p.target());
+  if (p.device())
+    plan.device = readTarget(p.device());
   plan.selection = text(p.selection());
   plan.inputNames = texts(p.input_names());
   plan.outputNames = texts(p.output_names());

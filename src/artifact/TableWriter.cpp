@@ -44,6 +44,7 @@ private:
   fb::Offset<table::Value> value(const PlanValue &value);
   fb::Offset<table::Step> step(const PlanStep &step);
   fb::Offset<table::Block> block(const PlanBlock &block);
+  fb::Offset<table::Target> target(const Target &target);
   std::string take() {
     return {reinterpret_cast<const char *>(out.GetBufferPointer()), out.GetSize()};
   }
@@ -56,7 +57,8 @@ fb::Offset<table::Choice> TableWriter::choice(const KernelChoice &choice) {
   auto candidate = table::CreateCandidate(
       out, text(c.provider), text(c.algorithm), texts(c.inputLayouts), texts(c.outputLayouts),
       c.workspaceBytes, c.packedBytes, c.packing, c.threading, text(c.numerics), c.deterministic,
-      c.runtimeExtents, c.estimateMicros, c.registers, c.sharedBytes, c.scratchBytes, c.codeBytes);
+      c.runtimeExtents, c.estimateMicros, c.registers, c.sharedBytes, c.scratchBytes, c.codeBytes,
+      c.memory);
   return table::CreateChoice(out, candidate, text(choice.providerVersion), choice.kernel);
 }
 
@@ -105,11 +107,20 @@ fb::Offset<table::Block> TableWriter::block(const PlanBlock &b) {
                             requirements);
 }
 
+fb::Offset<table::Target> TableWriter::target(const Target &t) {
+  fb::Offset<fb::String> description;
+  if (!t.description.empty())
+    description = text(t.description);
+  return table::CreateTarget(out, text(t.device), text(t.architecture), text(t.features), t.threads,
+                             t.l1Bytes, t.l2Bytes, t.l3Bytes, description);
+}
+
 std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &constants,
                               const std::vector<StoredBytes> &kernels) {
-  const Target &t = plan.target;
-  auto target = table::CreateTarget(out, text(t.device), text(t.architecture), text(t.features),
-                                    t.threads, t.l1Bytes, t.l2Bytes, t.l3Bytes);
+  auto target = this->target(plan.target);
+  fb::Offset<table::Target> device;
+  if (plan.device)
+    device = this->target(*plan.device);
   auto symbols = tables<table::Symbol>(plan.symbols, [&](const auto &entry) {
     const auto &[name, range] = entry;
     return table::CreateSymbol(out, text(name), range.min, range.max, range.divisor);
@@ -138,7 +149,7 @@ std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &
   auto problems = texts(plan.problems);
   out.Finish(table::CreatePlan(out, model, producer, target, selection, inputNames, outputNames,
                                symbols, constantTables, problems, kernelTables, blocks, providers,
-                               states));
+                               states, device));
   return take();
 }
 

@@ -36,6 +36,14 @@ Status checkStages(const CompileOptions &options) {
   return Status::success();
 }
 
+Status checkDevice(const CompileOptions &options) {
+  if (!options.device)
+    return Status::success();
+  return unavailable("plans with steps on {} cannot be made yet; 'dovetail problem --target={}' "
+                     "shows which kernels there are for it",
+                     options.device->name(), options.device->name());
+}
+
 Status checkProviders(const CompileOptions &options, const PluginSet &plugins) {
   std::vector<std::string> names;
   for (const auto &provider : plugins.providers())
@@ -130,6 +138,8 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
     options.dump("regions", regionsText(*table));
   if (options.stopAfter == "regions")
     return Compilation{};
+  if (Status status = checkDevice(options); !status)
+    return status.takeError();
   auto cache = plan::PlanCache::open(options.cacheFolder, options.log);
   if (!cache)
     return cache.takeError();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ namespace dovetail {
 
 struct CompileOptions {
   Environment environment;
-  Target target;
+  Target target;                ///< the processor
+  std::optional<Target> device; ///< to run on, beside the processor
   plan::PlannerOptions planner;
   plan::Prefer prefer = plan::Prefer::Cost;
   std::string cacheFolder; ///< of the plan cache; empty: none

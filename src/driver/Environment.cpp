@@ -36,6 +36,8 @@ Environment Environment::detect() {
   if (!environment.vendorPath.empty())
     environment.vendorPath += ':';
   environment.vendorPath += DOVETAIL_VENDOR_DIRS;
+  appendFolders(environment.deviceFolders, variable("DOVETAIL_DEVICES"));
+  environment.deviceFolders.push_back(defaultPluginFolder() + "/devices");
   environment.cacheFolder = variable("DOVETAIL_CACHE");
   if (environment.cacheFolder.empty()) {
     std::string base = variable("XDG_CACHE_HOME");

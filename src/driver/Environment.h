@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the surroundings of a run decide: where plug-ins, vendor libraries and the cache are. The
-// only place that reads environment variables: DOVETAIL_PLUGINS and DOVETAIL_VENDOR_PATH (folders
-// separated by ':', searched before the built-in ones), DOVETAIL_CACHE, XDG_CACHE_HOME and HOME.
+// only place that reads environment variables: DOVETAIL_PLUGINS, DOVETAIL_VENDOR_PATH and
+// DOVETAIL_DEVICES (folders separated by ':', searched before the built-in ones), DOVETAIL_CACHE,
+// XDG_CACHE_HOME and HOME.
 #pragma once
 
 #include <string>
@@ -13,6 +14,7 @@ namespace dovetail {
 struct Environment {
   std::vector<std::string> pluginFolders;
   std::string vendorPath;
+  std::vector<std::string> deviceFolders; ///< of device descriptions
   std::string cacheFolder; ///< empty: none can be had
   std::string worker;      ///< executable that measures
   static Environment detect();

@@ -203,6 +203,9 @@ std::map<uint32_t, double> dampedValues(const Problem &problem) {
 ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &problem,
                                      const EvaluationOptions &options, const PhaseReport &report)
     : state(state), problem(problem), options(options), report(report), view(problem) {
+  // Kernels for a device are only compiled: there may be none here.
+  const bool runs = options.build && !state.target.isDevice();
+  runnable &= !state.target.isDevice();
   auto tensor = [&](uint32_t number) {
     TrialValue value;
     value.value = &problem.values[number];
@@ -240,7 +243,7 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
   const std::map<uint32_t, double> damped = dampedValues(problem);
   for (uint32_t number : problem.inputs) {
     inputs.push_back(tensor(number));
-    if (!options.build)
+    if (!runs)
       continue; // proposals need no data
     auto special = quantizedNoise(problem, number, inputs.back().extents, seed);
     inputs.back().bytes = special ? std::move(*special)
@@ -256,7 +259,7 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
   }
   for (uint32_t number : problem.outputs) {
     outputs.push_back(tensor(number));
-    if (options.build)
+    if (runs)
       outputs.back().bytes.resize(bytesOf(outputs.back().value->type, outputs.back().elements));
   }
 }

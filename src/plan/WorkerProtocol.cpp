@@ -110,6 +110,8 @@ json toJson(const Candidate &candidate) {
   if (candidate.codeBytes || candidate.registers || candidate.sharedBytes || candidate.scratchBytes)
     result["resources"] = {candidate.registers, candidate.sharedBytes, candidate.scratchBytes,
                            candidate.codeBytes};
+  if (candidate.memory != DVT_MEMORY_HOST)
+    result["memory"] = static_cast<int>(candidate.memory);
   return result;
 }
 
@@ -135,6 +137,8 @@ Expected<Candidate> candidateFromJson(const json &from) {
       candidate.scratchBytes = resources.at(2).get<uint32_t>();
       candidate.codeBytes = resources.at(3).get<uint32_t>();
     }
+    if (from.value("memory", 0) == DVT_MEMORY_DEVICE)
+      candidate.memory = DVT_MEMORY_DEVICE;
     return candidate;
   } catch (const json::exception &error) {
     return internalError("a stored candidate cannot be read: {}", error.what());
@@ -234,7 +238,7 @@ json toJson(const Target &target) {
   return {{"device", target.device},     {"architecture", target.architecture},
           {"features", target.features}, {"threads", target.threads},
           {"l1_bytes", target.l1Bytes},  {"l2_bytes", target.l2Bytes},
-          {"l3_bytes", target.l3Bytes}};
+          {"l3_bytes", target.l3Bytes},  {"description", target.description}};
 }
 
 Target targetFromJson(const json &from) {
@@ -246,6 +250,7 @@ Target targetFromJson(const json &from) {
   target.l1Bytes = from.value("l1_bytes", target.l1Bytes);
   target.l2Bytes = from.value("l2_bytes", target.l2Bytes);
   target.l3Bytes = from.value("l3_bytes", target.l3Bytes);
+  target.description = from.value("description", target.description);
   return target;
 }
 

@@ -73,8 +73,11 @@ std::optional<std::string> findNonsense(const dvt_candidate &from, const dvt_pro
     return "the candidate's algorithm has no name of up to 200 printable characters";
   if (!candidate.numerics || !isPlainText(candidate.numerics, 60))
     return "the candidate states no class of numerics";
-  unsigned packing, threading; // as numbers: the other side may have written any
+  unsigned packing, threading, memory; // as numbers: the other side may have written any
   static_assert(sizeof(packing) == sizeof(candidate.packing));
+  std::memcpy(&memory, &candidate.memory, sizeof(memory));
+  if (memory > DVT_MEMORY_DEVICE)
+    return fmt::format("memory of kind {} for its operands", memory);
   std::memcpy(&packing, &candidate.packing, sizeof(packing));
   std::memcpy(&threading, &candidate.threading, sizeof(threading));
   if (packing > DVT_PACKING_AT_LOAD || threading > DVT_THREADING_OPENMP)
@@ -114,6 +117,7 @@ Candidate Candidate::copy(std::string provider, const dvt_candidate &from,
   out.sharedBytes = c.shared_bytes;
   out.scratchBytes = c.scratch_bytes;
   out.codeBytes = c.code_bytes;
+  out.memory = c.memory;
   return out;
 }
 
@@ -140,6 +144,7 @@ dvt_candidate Candidate::view(std::vector<const char *> &storage) const {
   out.shared_bytes = sharedBytes;
   out.scratch_bytes = scratchBytes;
   out.code_bytes = codeBytes;
+  out.memory = memory;
   return out;
 }
 

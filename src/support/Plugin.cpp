@@ -114,12 +114,13 @@ Provider::~Provider() {
 Proposal Provider::propose(const Target &target, const Problem &problem) const {
   struct Context {
     const std::string &provider;
+    const Target &target;
     const dvt_problem *problem;
     Proposal proposal;
     std::set<std::string> labels;
   };
   ProblemView view(problem);
-  Context context{providerName, view.get(), {}, {}};
+  Context context{providerName, target, view.get(), {}, {}};
   dvt_candidate_sink sink{};
   sink.struct_size = sizeof(sink);
   sink.context = &context;
@@ -134,6 +135,13 @@ Proposal Provider::propose(const Target &target, const Problem &problem) const {
       return;
     }
     Candidate copied = Candidate::copy(c.provider, *candidate, *c.problem);
+    if (copied.memory != c.target.memory()) {
+      c.proposal.refusals.push_back(
+          {copied.algorithm, fmt::format("works in {} memory; the target is {}",
+                                         copied.memory == DVT_MEMORY_HOST ? "host" : "device",
+                                         c.target.name())});
+      return;
+    }
     if (!c.labels.insert(copied.label()).second) {
       c.proposal.refusals.push_back({copied.algorithm, "proposed twice"});
       return;

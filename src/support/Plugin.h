@@ -30,6 +30,7 @@ struct Candidate {
   bool runtimeExtents = false;
   double estimateMicros = -1;
   uint32_t registers = 0, sharedBytes = 0, scratchBytes = 0, codeBytes = 0;
+  dvt_memory_kind memory = DVT_MEMORY_HOST; ///< of operands, results, constants and workspace
 
   static Candidate copy(std::string provider, const dvt_candidate &from,
                         const dvt_problem &problem);
@@ -49,13 +50,20 @@ struct Proposal {
   std::vector<Refusal> refusals;
 };
 
-/// Target of kernels; part of every cache key.
+/// Target of kernels, a processor or a device; part of every cache key.
 struct Target {
   std::string device = "cpu", architecture, features;
   uint32_t threads = 1;
   uint64_t l1Bytes = 0, l2Bytes = 0, l3Bytes = 0;
+  std::string description; ///< of a device, JSON (device/DeviceDescription.h); empty on the CPU
   /// This machine, at `threads` threads (0: all cores this process may use).
   static Target host(uint32_t threads);
+  bool isDevice() const { return device != "cpu"; }
+  /// Where kernels for it find operands and leave results.
+  dvt_memory_kind memory() const { return isDevice() ? DVT_MEMORY_DEVICE : DVT_MEMORY_HOST; }
+  /// "cpu", "cuda:sm_90": as users name it.
+  std::string name() const { return isDevice() ? device + ":" + architecture : device; }
+  /// All of it on one line; of a description its digest.
   std::string text() const;
   bool hasFeature(std::string_view name) const;
   dvt_target view() const; ///< points into this

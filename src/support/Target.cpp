@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "support/File.h"
+#include "support/Hash.h"
 
 namespace dovetail {
 
@@ -195,6 +196,8 @@ Target Target::host(uint32_t threads) {
 }
 
 std::string Target::text() const {
+  if (isDevice())
+    return fmt::format("{} description={}", name(), hashHex(description).substr(0, 16));
   return fmt::format("{} {} threads={} l1={} l2={} l3={} features={}", device, architecture,
                      threads, l1Bytes, l2Bytes, l3Bytes, features);
 }
@@ -222,6 +225,7 @@ dvt_target Target::view() const {
   out.l1_bytes = l1Bytes;
   out.l2_bytes = l2Bytes;
   out.l3_bytes = l3Bytes;
+  out.description = description.empty() ? nullptr : description.c_str();
   return out;
 }
 

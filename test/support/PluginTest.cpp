@@ -45,8 +45,19 @@ TEST(Plugin, NonsenseBecomesRefusals) {
   ASSERT_EQ(proposal.candidates.size(), 1u);
   EXPECT_EQ(proposal.candidates[0].label(), "lying:plain");
   EXPECT_EQ(proposal.candidates[0].estimateMicros, -1);
-  EXPECT_EQ(proposal.refusals.size(), 12u);
+  EXPECT_EQ(proposal.refusals.size(), 14u);
   EXPECT_EQ(proposal.refusals.back().reason, "had nothing more");
+
+  Target device;
+  device.device = "cuda";
+  device.architecture = "sm_90";
+  Proposal elsewhere = provider->propose(device, *problem);
+  ASSERT_EQ(elsewhere.candidates.size(), 1u);
+  EXPECT_EQ(elsewhere.candidates[0].label(), "lying:elsewhere");
+  EXPECT_EQ(elsewhere.candidates[0].memory, DVT_MEMORY_DEVICE);
+  EXPECT_EQ(elsewhere.refusals[0].reason, "works in host memory; the target is cuda:sm_90");
+  std::vector<const char *> storage;
+  EXPECT_EQ(elsewhere.candidates[0].view(storage).memory, DVT_MEMORY_DEVICE);
 
   auto bytes = provider->compile(target, *problem, proposal.candidates[0]);
   ASSERT_TRUE(bytes);

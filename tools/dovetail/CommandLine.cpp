@@ -12,6 +12,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "device/DeviceDescription.h"
+
 namespace dovetail::cli {
 
 namespace {
@@ -105,7 +107,17 @@ void CommonOptions::addTo(CLI::App &app) {
   app.add_flag("-v,--verbose", verbose, "say more on standard error");
 }
 
+void CommonOptions::addTargetTo(CLI::App &app) {
+  app.add_option("--target", target,
+                 "what to compile for: cpu (default), or a device such as cuda:sm_90 or "
+                 "rocm:gfx942, which need not be here; 'doctor' lists them");
+  app.add_option("--device", device,
+                 "FILE: the description of the device, in place of the one that comes with "
+                 "Dovetail");
+}
+
 void CommonOptions::addPlanningTo(CLI::App &app) {
+  addTargetTo(app);
   auto note = [this](const char *option) {
     return [this, option](const std::string &) { planningGiven.insert(option); };
   };
@@ -152,6 +164,31 @@ void logToStandardError(void *, int level, const char *message) {
 
 } // namespace
 
+namespace {
+
+/// The device that --target and --device name together.
+Expected<std::optional<Target>> findDevice(const CommonOptions &options,
+                                           const Environment &environment) {
+  if (options.device.empty()) {
+    if (options.target.empty() || options.target == "cpu")
+      return std::optional<Target>();
+    auto found = device::findDescription(options.target, environment.deviceFolders);
+    if (!found)
+      return found.takeError();
+    return std::optional(found->target());
+  }
+  auto described = device::DeviceDescription::read(options.device);
+  if (!described)
+    return described.takeError();
+  Target target = described->target();
+  if (!options.target.empty() && options.target != target.name())
+    return badInput("--target={} and --device={} are two devices: the file describes {}",
+                    options.target, options.device, target.name());
+  return std::optional(std::move(target));
+}
+
+} // namespace
+
 Expected<Settings> makeSettings(const CommonOptions &options) {
   Settings session;
   session.environment = Environment::detect();
@@ -168,6 +205,10 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
   session.log.callback = logToStandardError;
   session.log.lowest = options.verbose ? LogLevel::Debug : LogLevel::Warning;
   session.target = Target::host(options.threads);
+  auto device = findDevice(options, session.environment);
+  if (!device)
+    return device.takeError();
+  session.device = std::move(*device);
   session.cacheFolder = options.noCache ? ""
                         : options.planningGiven.contains("--cache")
                             ? options.cache

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct CommonOptions {
   unsigned threads = 0; ///< 0: all cores this process may use
   std::vector<std::string> only, plugins;
   std::string prefer = "cost", select = "measure", cache;
+  std::string target, device; ///< to compile for: its name, the file that describes it
   std::set<std::string> planningGiven; ///< those of --select, --budget, --cache and --state given
   bool noCache = false;
   std::vector<std::string> force, dims, states;
@@ -30,6 +32,7 @@ struct CommonOptions {
   bool deterministic = false, json = false, verbose = false;
 
   void addTo(CLI::App &app);
+  void addTargetTo(CLI::App &app);
   void addPlanningTo(CLI::App &app);
 };
 
@@ -45,7 +48,10 @@ Status checkArguments(const CLI::App &app, const std::vector<std::string> &argum
 /// Everything a command needs to plan or measure, made from the options and the environment.
 struct Settings {
   Environment environment;
-  Target target;
+  Target target;                ///< this processor
+  std::optional<Target> device; ///< that --target names
+  /// What kernels of single problems are for.
+  const Target &kernelTarget() const { return device ? *device : target; }
   plan::PlannerOptions planner;
   std::string cacheFolder;
   plan::Prefer prefer = plan::Prefer::Cost;

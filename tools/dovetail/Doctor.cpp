@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "CommandLine.h"
+#include "device/DeviceDescription.h"
 
 namespace dovetail::cli {
 namespace {
@@ -21,6 +22,13 @@ int runDoctor(const CommonOptions &options) {
                         {"plugin_folders", session->environment.pluginFolders},
                         {"providers", nlohmann::json::array()},
                         {"failures", nlohmann::json::array()}};
+  auto devices = device::readDescriptions(session->environment.deviceFolders);
+  if (!devices)
+    return fail(devices.error());
+  report["device_targets"] = nlohmann::json::array();
+  for (const device::DeviceDescription &known : *devices)
+    report["device_targets"].push_back(
+        {{"target", known.target().name()}, {"name", known.name}, {"source", known.source}});
   auto text = [](const char *value) { return std::string(value ? value : ""); };
   for (const auto &provider : plugins.providers()) {
     const dvt_provider_info &info = provider->info();
@@ -47,6 +55,9 @@ int runDoctor(const CommonOptions &options) {
               session->environment.worker.c_str());
   for (const auto &folder : session->environment.pluginFolders)
     std::printf("plug-ins   %s\n", folder.c_str());
+  for (const auto &known : report["device_targets"])
+    std::printf("device     %-13s %s\n", known["target"].get<std::string>().c_str(),
+                known["name"].get<std::string>().c_str());
   for (const auto &provider : report["providers"]) {
     std::printf("provider   %-10s %s%s\n", provider["name"].get<std::string>().c_str(),
                 provider["version"].get<std::string>().c_str(),

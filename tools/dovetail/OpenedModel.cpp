@@ -133,6 +133,7 @@ CompileOptions compileOptions(const Settings &session, const StageOptions &stage
   CompileOptions options;
   options.environment = session.environment;
   options.target = session.target;
+  options.device = session.device;
   options.planner = session.planner;
   options.prefer = session.prefer;
   options.cacheFolder = session.cacheFolder;
@@ -161,9 +162,10 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   auto start = std::chrono::steady_clock::now();
   if (opened.isArtifact) {
     if (!stages.stopAfter.empty() || !stages.dumps.empty() || !common.force.empty() ||
-        common.prefer != "cost" || !common.only.empty() || common.deterministic)
+        common.prefer != "cost" || !common.only.empty() || common.deterministic ||
+        session->device)
       return badInput("{} is an artifact, whose plan is made; --stop-after, --dump, --force, "
-                      "--prefer, --only and --deterministic need the model",
+                      "--prefer, --only, --target and --deterministic need the model",
                       path);
     modelOptions.findPlugins = [&](const std::vector<std::string> &names) {
       return opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, names));

@@ -25,7 +25,7 @@ int runProblem(const ProblemOptions &options) {
   auto problem = Problem::parse(options.text);
   if (!problem)
     return fail(problem.error());
-  plan::Worker worker(session->planner.worker, session->target);
+  plan::Worker worker(session->planner.worker, session->kernelTarget());
   plan::EvaluationOptions request;
   request.providers = options.common.only;
   request.measure = !options.noTiming;
@@ -48,7 +48,8 @@ int runProblem(const ProblemOptions &options) {
     std::printf("%s\n", plan::toJson(*evaluation, nullptr).dump(2).c_str());
     return bad ? 3 : 0;
   }
-  std::printf("%s\n%s\n", problem->text().c_str(), session->target.text().c_str());
+  std::printf("%s\n%s\n", problem->text().c_str(),
+              session->kernelTarget().text().c_str());
   for (const plan::Trial &trial : trials) {
     std::string layouts;
     for (const std::string &layout : trial.candidate.inputLayouts)
@@ -81,6 +82,7 @@ void addProblem(CLI::App &app, int &exitCode) {
                       "bytes that the rest of a model would read between two runs");
   command->add_flag("--no-timing", options->noTiming, "check only");
   options->common.addTo(*command);
+  options->common.addTargetTo(*command);
   command->add_option("--dim", options->common.dims, "NAME=N: value of a symbol (may be repeated)")
       ->allow_extra_args(false);
   command->callback([options, &exitCode] { exitCode = runProblem(*options); });

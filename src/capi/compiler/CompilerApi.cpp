@@ -7,6 +7,7 @@
 #include <new>
 
 #include "artifact/Artifact.h"
+#include "device/DeviceDescription.h"
 #include "dovetail/dovetail.h"
 #include "driver/Compiler.h"
 
@@ -76,6 +77,12 @@ Status compile(const char *modelPath, const char *artifactPath, const dvt_compil
         std::string(given.vendor_path) + ":" + options.environment.vendorPath;
   options.log = {given.log, given.log_context, static_cast<LogLevel>(given.log_level)};
   options.target = Target::host(given.threads);
+  if (given.target && std::string_view(given.target) != "cpu") {
+    auto found = device::findDescription(given.target, options.environment.deviceFolders);
+    if (!found)
+      return found.takeError();
+    options.device = found->target();
+  }
   options.cacheFolder = given.cache_path ? given.cache_path : options.environment.cacheFolder;
   if (Status status = readChoice(given, options); !status)
     return status;

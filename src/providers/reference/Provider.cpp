@@ -60,8 +60,11 @@ Status checkLayouts(const Program &program) {
   return {};
 }
 
-dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
+dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *problem,
                  const dvt_candidate_sink *sink, dvt_error *error) {
+  if (target && target->device && std::string_view(target->device) != "cpu")
+    return Status(DVT_UNSUPPORTED, std::string("reference: serves the CPU, not ") + target->device)
+        .report(error);
   return guarded(error, [&]() -> Status {
     Program program;
     TRY(makeProgram(*problem, program));

@@ -37,6 +37,11 @@ dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
   offer([](dvt_candidate &c) { c.struct_size = 4; });
   offer([](dvt_candidate &c) { c.packing = dvt_packing(77); });
   offer([](dvt_candidate &c) { c.workspace_bytes = UINT64_MAX - 1; });
+  offer([](dvt_candidate &c) { c.memory = dvt_memory_kind(2); });
+  offer([](dvt_candidate &c) {
+    c.algorithm = "elsewhere";
+    c.memory = DVT_MEMORY_DEVICE;
+  });
   const char *wrong[] = {"aBcd16b", "??"};
   offer([&](dvt_candidate &c) { c.input_layouts = wrong; });
   offer([&](dvt_candidate &c) { c.output_layouts = wrong + 1; });
