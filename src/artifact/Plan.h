@@ -195,9 +195,9 @@ struct WholeModelTiming {
 };
 
 struct Plan {
-  std::string model;    ///< file name of the model, for people
-  std::string producer; ///< Dovetail's version
-  Target target; ///< the processor
+  std::string model;            ///< file name of the model, for people
+  std::string producer;         ///< Dovetail's version
+  Target target;                ///< the processor
   std::optional<Target> device; ///< that runs steps in its own memory
   std::string
       selection; ///< how it was chosen: "measure", "estimate", "replay", with --prefer/--only

@@ -19,9 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-using Member =
-    std::variant<std::string DeviceDescription::*, uint32_t DeviceDescription::*,
-                 uint64_t DeviceDescription::*, double DeviceDescription::*>;
+using Member = std::variant<std::string DeviceDescription::*, uint32_t DeviceDescription::*,
+                            uint64_t DeviceDescription::*, double DeviceDescription::*>;
 
 struct Field {
   const char *name;
@@ -174,8 +173,7 @@ double DeviceDescription::peak(std::string_view kind) const {
   return found == peakTeraops.end() ? 0 : found->second;
 }
 
-Expected<std::vector<DeviceDescription>>
-readDescriptions(const std::vector<std::string> &folders) {
+Expected<std::vector<DeviceDescription>> readDescriptions(const std::vector<std::string> &folders) {
   namespace fs = std::filesystem;
   std::vector<DeviceDescription> all;
   for (const std::string &folder : folders) {
@@ -189,11 +187,9 @@ readDescriptions(const std::vector<std::string> &folders) {
       auto description = DeviceDescription::read(file);
       if (!description)
         return description.takeError();
-      bool isKnown =
-          std::any_of(all.begin(), all.end(), [&](const DeviceDescription &known) {
-            return known.api == description->api &&
-                   known.architecture == description->architecture;
-          });
+      bool isKnown = std::any_of(all.begin(), all.end(), [&](const DeviceDescription &known) {
+        return known.api == description->api && known.architecture == description->architecture;
+      });
       if (!isKnown)
         all.push_back(std::move(*description));
     }

@@ -57,8 +57,7 @@ struct DeviceDescription {
 
 /// Descriptions in *.json of these folders, by file name. Of two for one api and architecture the
 /// first counts. BadInput names a file that cannot be read.
-Expected<std::vector<DeviceDescription>>
-readDescriptions(const std::vector<std::string> &folders);
+Expected<std::vector<DeviceDescription>> readDescriptions(const std::vector<std::string> &folders);
 
 /// The description for "cuda:sm_90" and the like; BadInput lists what is known.
 Expected<DeviceDescription> findDescription(std::string_view target,

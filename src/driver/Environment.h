@@ -15,8 +15,8 @@ struct Environment {
   std::vector<std::string> pluginFolders;
   std::string vendorPath;
   std::vector<std::string> deviceFolders; ///< of device descriptions
-  std::string cacheFolder; ///< empty: none can be had
-  std::string worker;      ///< executable that measures
+  std::string cacheFolder;                ///< empty: none can be had
+  std::string worker;                     ///< executable that measures
   static Environment detect();
 };
 

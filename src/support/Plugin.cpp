@@ -137,9 +137,9 @@ Proposal Provider::propose(const Target &target, const Problem &problem) const {
     Candidate copied = Candidate::copy(c.provider, *candidate, *c.problem);
     if (copied.memory != c.target.memory()) {
       c.proposal.refusals.push_back(
-          {copied.algorithm, fmt::format("works in {} memory; the target is {}",
-                                         copied.memory == DVT_MEMORY_HOST ? "host" : "device",
-                                         c.target.name())});
+          {copied.algorithm,
+           fmt::format("works in {} memory; the target is {}",
+                       copied.memory == DVT_MEMORY_HOST ? "host" : "device", c.target.name())});
       return;
     }
     if (!c.labels.insert(copied.label()).second) {

@@ -77,7 +77,7 @@ TEST(DeviceDescription, WhatIsWrongIsNamed) {
   refuses("", "not a JSON object");
   refuses("[1]", "not a JSON object");
   refuses(text.substr(0, text.size() / 2), "not a JSON object");
-  refuses(replaced(text, "\"warp_size\":32,", ""), "lacks 'warp_size'");
+  refuses(replaced(text, ",\"warp_size\":32", ""), "lacks 'warp_size'");
   refuses(replaced(text, "\"warp_size\":32", "\"warp_size\":\"32\""), "'warp_size' is \"32\"");
   refuses(replaced(text, "\"warp_size\":32", "\"warp_size\":0"), "a number from 1 to 128");
   refuses(replaced(text, "\"launch_micros\":3.0", "\"launch_micros\":-1"), "'launch_micros' is -1");

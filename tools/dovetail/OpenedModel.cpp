@@ -162,8 +162,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   auto start = std::chrono::steady_clock::now();
   if (opened.isArtifact) {
     if (!stages.stopAfter.empty() || !stages.dumps.empty() || !common.force.empty() ||
-        common.prefer != "cost" || !common.only.empty() || common.deterministic ||
-        session->device)
+        common.prefer != "cost" || !common.only.empty() || common.deterministic || session->device)
       return badInput("{} is an artifact, whose plan is made; --stop-after, --dump, --force, "
                       "--prefer, --only, --target and --deterministic need the model",
                       path);

@@ -48,8 +48,7 @@ int runProblem(const ProblemOptions &options) {
     std::printf("%s\n", plan::toJson(*evaluation, nullptr).dump(2).c_str());
     return bad ? 3 : 0;
   }
-  std::printf("%s\n%s\n", problem->text().c_str(),
-              session->kernelTarget().text().c_str());
+  std::printf("%s\n%s\n", problem->text().c_str(), session->kernelTarget().text().c_str());
   for (const plan::Trial &trial : trials) {
     std::string layouts;
     for (const std::string &layout : trial.candidate.inputLayouts)

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Picks the driver, and does what both have in common.
+#include "device/DeviceDriver.h"
+
+#include "device/CudaDriver.h"
+#include "device/HipDriver.h"
+#include "device/ReadDescription.h"
+
+namespace dovetail::device {
+
+DeviceDriver::~DeviceDriver() = default;
+
+Expected<std::shared_ptr<DeviceDriver>> DeviceDriver::open(const std::string &api,
+                                                           const std::string &path) {
+  if (api == "cuda")
+    return openCudaDriver(path);
+  if (api == "rocm")
+    return openHipDriver(path);
+  return badInput("there is no driver for devices of kind '{}'; cuda and rocm are known", api);
+}
+
+DeviceDescription describeFrom(const ReadDescription &read, const std::string &architecture,
+                               const DeviceDescription &like, const std::string &driver) {
+  DeviceDescription to = like;
+  auto take = [](auto &field, uint64_t value) {
+    if (value > 0)
+      field = static_cast<std::remove_reference_t<decltype(field)>>(value);
+  };
+  double speedBefore = like.computeUnits * like.clockMegahertz;
+  to.name = read.name;
+  to.architecture = architecture;
+  to.source = fmt::format("read from the {}; peaks, the link and launches as described for {}",
+                          driver, like.name);
+  take(to.computeUnits, read.computeUnits);
+  take(to.warpSize, read.warpSize);
+  if (read.clockKilohertz > 0)
+    to.clockMegahertz = double(read.clockKilohertz) / 1e3;
+  // Two transfers per clock and line, eight bits to a byte.
+  if (read.memoryClockKilohertz > 0 && read.memoryBusBits > 0)
+    to.memoryGigabytesPerSecond =
+        2.0 * double(read.memoryClockKilohertz) * double(read.memoryBusBits) / 8e6;
+  take(to.memoryBytes, read.memoryBytes);
+  take(to.l2Bytes, read.l2Bytes);
+  take(to.sharedBytesPerBlock, read.sharedBytesPerBlock);
+  take(to.sharedBytesPerUnit, read.sharedBytesPerUnit);
+  take(to.registersPerUnit, read.registersPerUnit);
+  take(to.threadsPerBlock, read.threadsPerBlock);
+  take(to.threadsPerUnit, read.threadsPerUnit);
+  take(to.blocksPerUnit, read.blocksPerUnit);
+  for (auto &[kind, peak] : to.peakTeraops)
+    peak *= to.computeUnits * to.clockMegahertz / speedBefore;
+  return to;
+}
+
+Error driverFailure(int code, const std::string &call, const char *name, const char *text) {
+  constexpr int kOutOfMemory = 2;
+  std::string message = fmt::format("{}: {} ({})", call, text ? text : "no reason given",
+                                    name ? name : fmt::format("code {}", code));
+  if (code == kOutOfMemory)
+    message += "; the device's memory does not suffice for what runs on it now";
+  return {ErrorKind::Unavailable, message};
+}
+
+} // namespace dovetail::device

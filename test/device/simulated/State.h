@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the simulated device remembers, and what all its calls begin with.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "DeviceMemory.h"
+#include "HostImage.h"
+#include "Simulation.h"
+
+namespace simulated {
+
+struct Operation {
+  std::function<Code()> run;
+};
+
+struct StreamState {
+  std::deque<Operation> waiting;
+  uint64_t given = 0, done = 0; ///< operations
+};
+
+struct EventState {
+  bool timed = false, recorded = false;
+  uint64_t stream = 0, position = 0; ///< of the stream, when it was recorded
+  uint64_t tick = 0;                 ///< when the device came to it; 0: not yet
+};
+
+struct ModuleState {
+  std::unique_ptr<HostImage> image;
+};
+
+struct FunctionState {
+  HostFunction function;
+  uint64_t module = 0;
+  uint32_t allowedShared = 0;
+};
+
+struct Pinned {
+  std::vector<uint8_t> bytes;
+  unsigned pending = 0; ///< transfers that will read or write it
+};
+
+struct State {
+  std::mutex mutex;
+  Limits limits;
+  bool initialised = false;
+  int retained = 0;
+  Code broken = Success;
+  std::string brokenReason;
+  DeviceMemory memory;
+  std::map<void *, Pinned> pinned;
+  std::map<uint64_t, StreamState> streams; ///< 0: the driver's own
+  std::map<uint64_t, EventState> events;
+  std::map<uint64_t, ModuleState> modules;
+  std::map<uint64_t, FunctionState> functions;
+  uint64_t nextHandle = 0x51000001, ticks = 0;
+  std::map<std::string, uint64_t> counts;
+};
+
+State &state();
+
+inline thread_local bool isCurrent = false;
+inline thread_local int lastCode = Success;
+inline thread_local std::string lastReason;
+
+template <typename... Args>
+Code refuse(Code code, fmt::format_string<Args...> format, Args &&...args) {
+  lastCode = code;
+  lastReason = fmt::format(format, std::forward<Args>(args)...);
+  return code;
+}
+
+inline uint64_t numberOf(Handle handle) { return reinterpret_cast<uint64_t>(handle); }
+inline Handle handleOf(uint64_t number) { return reinterpret_cast<Handle>(number); }
+
+/// A failure after which the device does nothing any more.
+Code breakDown(Code code, std::string reason);
+/// What every call but those that come before a context needs.
+Code checkContext();
+/// Null, with the reason, where there is none.
+StreamState *findStream(Handle handle);
+/// Works off a stream up to an operation.
+Code drain(StreamState &stream, uint64_t upTo);
+Code drainAll();
+void give(StreamState &stream, std::function<Code()> run);
+bool isPinned(const void *memory, uint64_t bytes);
+
+} // namespace simulated

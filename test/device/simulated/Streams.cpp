@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams and events. The driver's own stream waits for all others, and they for it only where they
+// are told to, as streams that do not block.
+#include "State.h"
+
+namespace simulated {
+
+namespace {
+
+EventState *findEvent(Handle handle) {
+  auto found = state().events.find(numberOf(handle));
+  if (found != state().events.end())
+    return &found->second;
+  refuse(InvalidHandle, "there is no event {}", handle);
+  return nullptr;
+}
+
+/// Until the device has come to it. An event that was never recorded is over.
+Code finish(const EventState &event) {
+  if (!event.recorded)
+    return Success;
+  auto stream = state().streams.find(event.stream);
+  return stream == state().streams.end() ? Success : drain(stream->second, event.position);
+}
+
+} // namespace
+
+Code createStream(Handle *stream) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  uint64_t number = state().nextHandle++;
+  state().streams[number];
+  *stream = handleOf(number);
+  return Success;
+}
+
+Code destroyStream(Handle stream) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  StreamState *found = findStream(stream);
+  if (!found)
+    return InvalidHandle;
+  if (!stream)
+    return refuse(InvalidHandle, "the driver's own stream cannot be destroyed");
+  Code code = drain(*found, UINT64_MAX);
+  state().streams.erase(numberOf(stream));
+  return code;
+}
+
+Code synchronizeStream(Handle stream) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  StreamState *found = findStream(stream);
+  if (!found)
+    return InvalidHandle;
+  ++state().counts["synchronisations"];
+  return stream ? drain(*found, UINT64_MAX) : drainAll();
+}
+
+Code createEvent(bool timed, Handle *event) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  uint64_t number = state().nextHandle++;
+  state().events[number].timed = timed;
+  *event = handleOf(number);
+  return Success;
+}
+
+Code destroyEvent(Handle event) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  if (!findEvent(event))
+    return InvalidHandle;
+  state().events.erase(numberOf(event));
+  return Success;
+}
+
+Code recordEvent(Handle event, Handle stream) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  EventState *found = findEvent(event);
+  StreamState *queue = found ? findStream(stream) : nullptr;
+  if (!queue)
+    return InvalidHandle;
+  uint64_t number = numberOf(event);
+  give(*queue, [number] {
+    if (auto known = state().events.find(number); known != state().events.end())
+      known->second.tick = ++state().ticks;
+    return Success;
+  });
+  found->recorded = true;
+  found->tick = 0;
+  found->stream = numberOf(stream);
+  found->position = queue->given;
+  return Success;
+}
+
+Code waitForEvent(Handle stream, Handle event) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  EventState *found = findEvent(event);
+  StreamState *queue = found ? findStream(stream) : nullptr;
+  if (!queue)
+    return InvalidHandle;
+  give(*queue, [what = *found] { return finish(what); });
+  return Success;
+}
+
+Code synchronizeEvent(Handle event) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  EventState *found = findEvent(event);
+  return found ? finish(*found) : InvalidHandle;
+}
+
+/// Time is counted in events, a thousandth of a millisecond for each.
+Code elapsedMillis(Handle from, Handle to, float *millis) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  EventState *first = findEvent(from), *last = first ? findEvent(to) : nullptr;
+  if (!last)
+    return InvalidHandle;
+  if (!first->timed || !last->timed || !first->recorded || !last->recorded)
+    return refuse(InvalidHandle, "an event takes no time, or was not recorded");
+  if (first->tick == 0 || last->tick == 0)
+    return refuse(NotReady, "the device has not come to an event yet");
+  *millis = static_cast<float>(static_cast<double>(last->tick - first->tick) * 1e-3);
+  return Success;
+}
+
+} // namespace simulated
