@@ -107,12 +107,26 @@ if(ONEDNN2_INCLUDE_DIR)
     set(ONEDNN2_INCLUDE_DIR "ONEDNN2_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of oneDNN 2" FORCE)
   endif()
 endif()
+# Only to compare the cudnn provider's own declarations with; recent ones hold all it uses.
+if(CUDNN_INCLUDE_DIR AND NOT EXISTS "${CUDNN_INCLUDE_DIR}")
+  unset(CUDNN_INCLUDE_DIR CACHE)
+endif()
+find_path(CUDNN_INCLUDE_DIR cudnn_graph.h
+          PATHS "${DOVETAIL_DEPS_DIR}/deps/cudnn/include" /usr/local/cuda/include)
+find_path(CUDART_INCLUDE_DIR cuda_runtime_api.h PATHS /usr/local/cuda/include)
+if(CUDNN_INCLUDE_DIR)
+  file(STRINGS "${CUDNN_INCLUDE_DIR}/cudnn_graph.h" cudnn_attention
+       REGEX "CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR")
+  if(NOT cudnn_attention OR NOT CUDART_INCLUDE_DIR)
+    set(CUDNN_INCLUDE_DIR "CUDNN_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of cuDNN" FORCE)
+  endif()
+endif()
 # Empty: those that setup fills, whichever these are in this version of the sources.
 set(DOVETAIL_VENDOR_FOLDERS "" CACHE STRING
     "Colon-separated folders in which the driver looks for vendor libraries first")
 set(DOVETAIL_VENDOR_DIRS "${DOVETAIL_VENDOR_FOLDERS}")
 if(NOT DOVETAIL_VENDOR_DIRS)
-  foreach(vendor IN ITEMS onednn3 mkl openblas xsmm)
+  foreach(vendor IN ITEMS onednn3 mkl openblas xsmm cudnn)
     string(APPEND DOVETAIL_VENDOR_DIRS ":${DOVETAIL_DEPS_DIR}/deps/${vendor}/lib")
   endforeach()
   string(SUBSTRING "${DOVETAIL_VENDOR_DIRS}" 1 -1 DOVETAIL_VENDOR_DIRS)

@@ -90,8 +90,11 @@ double errorBound(const Problem &problem, const std::string &numerics) {
     return 0;
   if (numerics.find("bf16") != std::string::npos)
     roundoff = std::max(roundoff, unitRoundoff(DVT_BF16));
+  // tf32 has f16's ten bits of fraction.
+  if (numerics.find("tf32") != std::string::npos || numerics.find("f16") != std::string::npos)
+    roundoff = std::max(roundoff, unitRoundoff(DVT_F16));
   double bound = roundoff * (64 + 8 * std::sqrt(static_cast<double>(reductionLength(problem))));
-  if (numerics.find("winograd") != std::string::npos)
+  if (numerics.find("winograd") != std::string::npos || numerics.find("fft") != std::string::npos)
     bound *= 16;
   return bound;
 }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads cuDNN. The file is small and opens its parts, which are large, as they are needed; so a
+// process that only asks for the version pays little.
+#include "providers/cudnn/Library.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <string_view>
+
+namespace dovetail::cudnn {
+namespace {
+
+constexpr size_t kLeastVersion = 90800; ///< the first that plans without a device
+constexpr size_t kNextMajor = 100000;
+
+std::string textOf(size_t version) {
+  // Up to 8 a thousand stands for the major version, from 9 on ten thousand.
+  const size_t unit = version < 10000 ? 1000 : 10000;
+  return std::to_string(version / unit) + "." + std::to_string(version % unit / 100) + "." +
+         std::to_string(version % 100);
+}
+
+} // namespace
+
+std::string Library::load(const std::string &name) {
+  void *opened = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!opened) {
+    const char *reason = dlerror();
+    return reason ? reason : name + ": cannot be loaded";
+  }
+  auto reject = [&](const std::string &reason) {
+    dlclose(opened);
+    return name + ": " + reason;
+  };
+  std::string absent;
+#define DOVETAIL_CUDNN_LOOKUP(function, result, parameters)                                        \
+  this->function = reinterpret_cast<result(*) parameters>(dlsym(opened, "cudnn" #function));       \
+  if (!this->function && absent.empty())                                                           \
+    absent = "cudnn" #function;
+  DOVETAIL_CUDNN_FUNCTIONS(DOVETAIL_CUDNN_LOOKUP)
+#undef DOVETAIL_CUDNN_LOOKUP
+  if (!GetVersion)
+    return reject("has no cudnnGetVersion, is no cuDNN");
+  const size_t version = GetVersion();
+  const std::string found = textOf(version);
+  if (version < kLeastVersion || version >= kNextMajor)
+    return reject("version " + found + " found, " + textOf(kLeastVersion) +
+                  " or a later 9.x is needed, as earlier ones cannot plan without a device");
+  if (!absent.empty())
+    return reject("version " + found + " lacks " + absent);
+  Dl_info place;
+  file = dladdr(reinterpret_cast<void *>(GetVersion), &place) && place.dli_fname ? place.dli_fname
+                                                                                 : name;
+  versionText = found;
+  return {};
+}
+
+Library::Library(const char *path) {
+  std::string_view rest = path ? path : "";
+  std::string tried;
+  auto attempt = [&](const std::string &name) {
+    std::string reason = load(name);
+    if (!reason.empty())
+      tried += (tried.empty() ? "" : "; ") + reason;
+    return reason.empty();
+  };
+  const std::string soname = "libcudnn.so.9";
+  while (!rest.empty()) {
+    const size_t end = rest.find(':');
+    const std::string folder(rest.substr(0, end));
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    // Relative folders would make what is loaded depend on the current one.
+    if (!folder.empty() && folder[0] == '/' && std::filesystem::exists(folder + "/" + soname) &&
+        attempt(folder + "/" + soname))
+      return;
+  }
+  if (attempt(soname) || attempt("libcudnn.so.8"))
+    return;
+  missing = "cuDNN " + textOf(kLeastVersion) +
+            " or a later 9.x was not found; the Python package nvidia-cudnn-cu13 (or -cu12) has "
+            "it, put the folder with " +
+            soname + " into the library path (tried: " + tried + ")";
+}
+
+std::string Library::describe(Status status) const {
+  const char *name = GetErrorString ? GetErrorString(status) : nullptr;
+  std::string text = name ? name : "status " + std::to_string(status);
+  char detail[512] = {};
+  GetLastErrorString(detail, sizeof detail);
+  detail[sizeof detail - 1] = 0;
+  if (*detail)
+    text += std::string(": ") + detail;
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
+    text.pop_back();
+  return text;
+}
+
+} // namespace dovetail::cudnn

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cuDNN plug-in: the door's functions. It serves devices of CUDA, which need not be here to be
+// planned and compiled for: the target's description stands for them. Only prepare and run want
+// one.
+#include <algorithm>
+#include <new>
+
+#include "providers/cudnn/Device.h"
+#include "providers/cudnn/Driver.h"
+#include "providers/cudnn/Kernel.h"
+#include "providers/cudnn/Translate.h"
+
+using namespace dovetail;
+using namespace dovetail::cudnn;
+using providers::fail;
+using providers::ProblemReader;
+
+struct dvt_provider {
+  explicit dvt_provider(const dvt_host *host)
+      : library(std::make_shared<Library>(host ? host->library_path : nullptr)),
+        handles(std::make_shared<Handles>(library)) {
+    version = library->isLoaded() ? "1+cuDNN-" + library->versionText : "1";
+    libraryInfo = {sizeof libraryInfo, "cuDNN", library->versionText.c_str(), library->file.c_str(),
+                   library->missing.c_str()};
+    info = {sizeof info, "cudnn", version.c_str(), &libraryInfo, 1, 1};
+  }
+  std::shared_ptr<const Library> library; ///< kernels hold it, too
+  std::shared_ptr<Handles> handles;
+  std::string version;
+  dvt_library_info libraryInfo;
+  dvt_provider_info info;
+};
+
+struct dvt_kernel {
+  std::unique_ptr<Kernel> kernel;
+};
+
+namespace {
+
+const std::string kPrefix = "cudnn: ";
+
+/// Of the engines for one graph those are offered that the library ranks first, and the first few
+/// of every class of rounding.
+constexpr size_t kFirst = 8, kOfEachClass = 2;
+
+dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
+  *provider = new (std::nothrow) dvt_provider(host);
+  return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, kPrefix + "out of memory");
+}
+
+void destroy(dvt_provider *provider) { delete provider; }
+
+const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
+
+/// What every call checks before anything else.
+dvt_code checkCall(const dvt_provider *provider, const dvt_target *target,
+                   const dvt_problem *problem, dvt_error *error) {
+  constexpr size_t needed = offsetof(dvt_target, description) + sizeof(target->description);
+  const std::string device = target && target->device ? target->device : "cpu";
+  if (device != "cuda")
+    return fail(error, DVT_UNSUPPORTED, kPrefix + "serves devices of CUDA, not " + device);
+  if (target->struct_size < needed)
+    return fail(error, DVT_BAD_INPUT, kPrefix + "the target is too short");
+  if (!provider->library->isLoaded())
+    return fail(error, DVT_UNAVAILABLE, kPrefix + provider->library->missing);
+  if (std::optional<std::string> wrong = ProblemReader::check(problem))
+    return fail(error, DVT_BAD_INPUT, kPrefix + *wrong);
+  return DVT_OK;
+}
+
+/// The type that decides which units compute: that of the first operand.
+dvt_type typeOf(const ProblemReader &problem, const Graph &graph) {
+  for (const Operation &op : graph.operations)
+    for (size_t operand : op.operands)
+      if (operand != Operation::kAbsent && !graph.tensors[operand].isVirtual() &&
+          !graph.tensors[operand].number)
+        return problem.type(graph.tensors[operand].value);
+  return DVT_F32;
+}
+
+/// Whether it has sums of products, which matrix units compute; they compute nothing else.
+bool contracts(const Graph &graph) {
+  return std::any_of(graph.operations.begin(), graph.operations.end(), [](const Operation &op) {
+    return op.kind == Operation::Kind::Convolution || op.kind == Operation::Kind::Matmul ||
+           op.kind == Operation::Kind::Attention;
+  });
+}
+
+/// A device that the library plans for, described.
+struct Planning {
+  Device device;
+  Object properties;
+};
+
+dvt_code startPlanning(const dvt_provider *provider, const dvt_target &target, Planning &planning,
+                       dvt_error *error) {
+  std::string reason;
+  std::optional<Device> device = Device::read(target.description, reason);
+  if (!device)
+    return fail(error, DVT_BAD_INPUT, kPrefix + reason);
+  planning.device = std::move(*device);
+  if (reason = provideDriverForCompiling(); !reason.empty())
+    return fail(error, DVT_UNAVAILABLE, kPrefix + reason);
+  Backend backend(*provider->library);
+  planning.properties = deviceProperties(backend, planning.device.properties);
+  return backend.ok() ? DVT_OK : fail(error, DVT_BAD_INPUT, kPrefix + backend.reason());
+}
+
+void offer(const dvt_candidate_sink &sink, const Graph &graph, const Engine &engine,
+           double estimateMicros) {
+  std::vector<const char *> in, out;
+  for (const std::string &layout : graph.inputLayouts)
+    in.push_back(layout.c_str());
+  for (const std::string &layout : graph.outputLayouts)
+    out.push_back(layout.c_str());
+  const std::string algorithm = graph.family + ":" + engine.name();
+  dvt_candidate candidate = {};
+  candidate.struct_size = sizeof candidate;
+  candidate.algorithm = algorithm.c_str();
+  candidate.input_layouts = in.data();
+  candidate.output_layouts = out.data();
+  candidate.workspace_bytes = engine.workspaceBytes;
+  candidate.packing = DVT_PACKING_NONE;
+  candidate.threading = DVT_THREADING_SERIAL;
+  candidate.numerics = engine.numerics.c_str();
+  candidate.deterministic = engine.isDeterministic;
+  candidate.estimate_micros = estimateMicros;
+  candidate.memory = DVT_MEMORY_DEVICE;
+  sink.candidate(sink.context, &candidate);
+}
+
+/// Whether anything was offered for this graph; `reason` is the library's where not, and
+/// `onlyCompiles` whether the library has no kernel for it but those that it compiles.
+bool proposeGraph(const dvt_provider *provider, const ProblemReader &problem, const Graph &graph,
+                  const Planning &planning, const dvt_candidate_sink &sink, std::string &reason,
+                  bool &onlyCompiles) {
+  Backend backend(*provider->library);
+  const OperationGraph built = build(backend, graph);
+  const std::vector<Engine> engines =
+      findEngines(backend, built, planning.properties, typeOf(problem, graph), contracts(graph));
+  if (engines.empty()) {
+    reason = backend.reason();
+    return false;
+  }
+  const providers::RoughWork work = providers::roughWork(problem);
+  std::map<std::string, size_t> ofClass;
+  onlyCompiles =
+      contracts(graph) && std::all_of(engines.begin(), engines.end(),
+                                      [](const Engine &engine) { return engine.compiles; });
+  for (size_t i = 0; i < engines.size(); ++i)
+    if (++ofClass[engines[i].numerics] <= kOfEachClass || i < kFirst)
+      offer(sink, graph, engines[i], planning.device.estimateMicros(work, engines[i], i));
+  return true;
+}
+
+dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
+                 const dvt_candidate_sink *sink, dvt_error *error) {
+  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+    return code;
+  ProblemReader reader(*problem);
+  std::string reason;
+  const std::vector<Graph> graphs = translate(reader, reason);
+  if (graphs.empty())
+    return fail(error, DVT_UNSUPPORTED, kPrefix + reason);
+  Planning planning;
+  if (dvt_code code = startPlanning(provider, *target, planning, error); code != DVT_OK)
+    return code;
+  bool any = false, onlyCompiles = false;
+  for (const Graph &graph : graphs) {
+    // The library's compiler takes images of convolutions with channels last only, and is slow to
+    // say so.
+    if (onlyCompiles)
+      break;
+    std::string why;
+    if (proposeGraph(provider, reader, graph, planning, *sink, why, onlyCompiles))
+      any = true;
+    else if (sink->refusal && graphs.size() > 1)
+      sink->refusal(sink->context, graph.family.c_str(), why.c_str());
+    if (reason.empty())
+      reason = why;
+  }
+  return any ? DVT_OK : fail(error, DVT_UNSUPPORTED, kPrefix + reason);
+}
+
+/// The graph and engine that a candidate stands for; nothing with `reason`.
+std::optional<std::pair<Graph, Engine>> find(const ProblemReader &problem,
+                                             const dvt_candidate &candidate, std::string &reason) {
+  auto same = [](const char *const *texts, const std::vector<std::string> &layouts) {
+    for (size_t i = 0; i < layouts.size(); ++i)
+      if (layouts[i] != (texts && texts[i] ? texts[i] : ""))
+        return false;
+    return true;
+  };
+  const std::string_view name = candidate.algorithm;
+  for (Graph &graph : translate(problem, reason)) {
+    if (!name.starts_with(graph.family + ":") ||
+        !same(candidate.input_layouts, graph.inputLayouts) ||
+        !same(candidate.output_layouts, graph.outputLayouts))
+      continue;
+    if (std::optional<Engine> engine = parseEngine(name.substr(graph.family.size() + 1)))
+      return std::pair(std::move(graph), std::move(*engine));
+  }
+  if (reason.empty())
+    reason = "nothing is called " + std::string(name) + " with these layouts";
+  return std::nullopt;
+}
+
+dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
+                 const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error) {
+  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+    return code;
+  if (!candidate || !candidate->algorithm)
+    return fail(error, DVT_BAD_INPUT, kPrefix + "compile without a candidate");
+  ProblemReader reader(*problem);
+  std::string reason;
+  const auto found = find(reader, *candidate, reason);
+  if (!found)
+    return fail(error, DVT_UNSUPPORTED, kPrefix + reason);
+  Planning planning;
+  if (dvt_code code = startPlanning(provider, *target, planning, error); code != DVT_OK)
+    return code;
+  Backend backend(*provider->library);
+  const OperationGraph graph = build(backend, found->first);
+  const std::string plan = makePlan(backend, graph, planning.properties, found->second);
+  if (!backend.ok() || plan.empty())
+    return fail(error, DVT_FAILED, kPrefix + candidate->algorithm + ": " + backend.reason());
+  sink->bytes(sink->context, plan.data(), plan.size());
+  return DVT_OK;
+}
+
+dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
+                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
+                 dvt_error *error) {
+  *kernel = nullptr;
+  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+    return code;
+  if (!candidate || !candidate->algorithm || !args || !args->kernel || args->kernel_bytes == 0)
+    return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a candidate or its kernel");
+  ProblemReader reader(*problem);
+  std::string reason;
+  const auto found = find(reader, *candidate, reason);
+  if (!found)
+    return fail(error, DVT_UNSUPPORTED, kPrefix + reason);
+  dvt_code code = DVT_FAILED;
+  std::unique_ptr<Kernel> made = Kernel::make(
+      provider->library, provider->handles, found->first, reader,
+      std::string(static_cast<const char *>(args->kernel), args->kernel_bytes), code, reason);
+  if (!made)
+    return fail(error, code, kPrefix + candidate->algorithm + ": " + reason);
+  *kernel = new dvt_kernel{std::move(made)};
+  return DVT_OK;
+}
+
+uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->workspaceBytes(); }
+
+dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
+  std::string reason;
+  dvt_code code = kernel->kernel->run(*args, reason);
+  return code == DVT_OK ? code : fail(error, code, kPrefix + reason);
+}
+
+void destroyKernel(dvt_kernel *kernel) { delete kernel; }
+
+const dvt_provider_api kApi = {sizeof(dvt_provider_api),
+                               DVT_PROVIDER_ABI_VERSION,
+                               "cudnn",
+                               create,
+                               destroy,
+                               info,
+                               propose,
+                               compile,
+                               prepare,
+                               workspaceBytes,
+                               run,
+                               destroyKernel};
+
+} // namespace
+
+const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
+  return host_abi_version == DVT_PROVIDER_ABI_VERSION ? &kApi : nullptr;
+}
