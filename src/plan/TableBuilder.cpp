@@ -219,6 +219,22 @@ private:
     return seen.size() > before;
   }
 
+  /// Which results of an op have an extent that nothing had before the op: two of them may share
+  /// one, which is found out by the kernel for both.
+  std::vector<bool> bringSymbols(mlir::Operation &op) {
+    std::set<std::string> found;
+    std::vector<bool> brings;
+    for (mlir::Type type : op.getResultTypes()) {
+      std::set<std::string> own;
+      addSymbols(type, own);
+      for (const std::string &symbol : own)
+        if (seen.insert(symbol).second)
+          found.insert(symbol);
+      brings.push_back(llvm::any_of(own, [&](const auto &symbol) { return found.count(symbol); }));
+    }
+    return brings;
+  }
+
   /// Constants of the blocks around a body are constants of the body as soon as it reads them.
   uint32_t numberOf(mlir::Value value) {
     auto known = numbers.find(value);
@@ -370,12 +386,12 @@ private:
     entry.node = graph::nodeName(&op).str();
     entry.attributes = graph::plainAttributes(op.getAttrDictionary());
     connect(entry, op);
-    for (mlir::Value result : op.getResults()) {
+    std::vector<bool> brings = bringSymbols(op);
+    for (mlir::OpResult result : op.getResults()) {
       uint32_t number = declare(result);
-      table.values[number].name =
-          fmt::format("{}:{}", entry.node, mlir::cast<mlir::OpResult>(result).getResultNumber());
+      table.values[number].name = fmt::format("{}:{}", entry.node, result.getResultNumber());
       table.values[number].producer = static_cast<int32_t>(table.ops.size());
-      bool isNew = bringsSymbol(result.getType());
+      bool isNew = brings[result.getResultNumber()];
       table.values[number].dataDependent = info.dataDependent || isNew;
       if (isNew && !info.dataDependent)
         entry.role = OpRole::Other; // its kernel has to say what it found out

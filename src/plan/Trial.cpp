@@ -156,6 +156,7 @@ private:
   void build(size_t index, const Provider &provider);
   bool prepare(Prepared &prepared, Trial &trial);
   void bind(Prepared &prepared, const Trial &trial);
+  bool readsIntegers() const;
   void check(Prepared &prepared, Trial &trial);
   dvt_code runInPlace(Prepared &prepared, Trial &trial, dvt_error &error);
   double difference(size_t output, const Trial &trial, const void *found) const;
@@ -232,8 +233,12 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
         runnable &= known.contains(symbol);
   // Index 0 is valid whatever the extents are; noise is not.
   bool indexing = std::any_of(problem.ops.begin(), problem.ops.end(), [](const ProblemOp &op) {
+    constexpr std::string_view names[] = {"one_hot",       "reverse_sequence", "roi_align",
+                                          "max_unpool",    "tensor_scatter",   "cum_sum",
+                                          "softmax_cross_entropy_loss",
+                                          "negative_log_likelihood_loss"};
     return op.name.starts_with("gather") || op.name.starts_with("scatter") ||
-           op.name == "one_hot" || op.name == "reverse_sequence";
+           std::find(std::begin(names), std::end(names), op.name) != std::end(names);
   });
   std::set<uint32_t> divisors; // zero is none for integers
   for (const ProblemOp &op : problem.ops)
@@ -469,12 +474,24 @@ dvt_code ProblemEvaluation::runInPlace(Prepared &prepared, Trial &trial, dvt_err
   return code;
 }
 
+/// Whether integers are read whose values may have to be counts, places or extents.
+bool ProblemEvaluation::readsIntegers() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const TrialValue &input) {
+    return !input.value->constant &&
+           (input.value->type == DVT_I32 || input.value->type == DVT_I64);
+  });
+}
+
 void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
   tell(trial, "run");
   dvt_error error{};
   auto start = Clock::now();
   dvt_code code = prepared.run(error);
   prepared.samples.push_back(microsSince(start));
+  if (code == DVT_BAD_INPUT && prepared.provider->name() == "reference" && readsIntegers()) {
+    prepared.live = false; // the noise made no sense; what the run gives may
+    return;
+  }
   if (code != DVT_OK) {
     trial.outcome = code == DVT_OUT_OF_MEMORY ? TrialOutcome::OutOfMemory : TrialOutcome::RunFailed;
     trial.detail = error.message;

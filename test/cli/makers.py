@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small ONNX models for the tests of the command line, made by hand where onnx.helper would refuse to."""
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 FLOAT = TensorProto.FLOAT
 
 
 def value(name: str, shape: list | None, element: int = FLOAT):
     return helper.make_tensor_value_info(name, element, shape)
+
+
+def untyped(names: str) -> list:
+    """Outputs of which nothing is declared."""
+    return [ValueInfoProto(name=name) for name in names.split()]
+
+
+def of_arrays(names, arrays, extents=None) -> list:
+    """Inputs of these arrays' types, with their extents or the given ones."""
+    return [value(name, list(array.shape) if extents is None else extents[at],
+                  helper.np_dtype_to_tensor_dtype(array.dtype)) for at, (name, array) in enumerate(zip(names, arrays))]
 
 
 def constant(name: str, array) -> TensorProto:

@@ -162,6 +162,9 @@ CASES = {
     "double matrix product": elementwise("MatMul", floats(3, 4).astype(np.float64), floats(4, 5).astype(np.float64),
                                          out=DOUBLE),
     "double softmax": elementwise("Softmax", floats(3, 4).astype(np.float64), out=DOUBLE),
+    "first of many, as many as a run says": (
+        model([node("TopK", "x k", "v i"), node("Relu", "v", "y")], [value("x", [2, 5]), value("k", [1], INT64)],
+              [value("y", None), value("i", None, INT64)]), {"x": floats(2, 5), "k": np.array([3])}),
     "shape of": (model([node("Shape", "x", "s"), node("Size", "x", "n")], [value("x", [2, 3])],
                        [value("s", [2], INT64), value("n", [], INT64)]), X),
     "2000 ops that may fuse": (chain(2000), {"t0": floats(2, 5)}),

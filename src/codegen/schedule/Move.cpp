@@ -11,6 +11,7 @@
 
 #include "codegen/schedule/Expression.h"
 #include "codegen/schedule/Families.h"
+#include "codegen/schedule/IndexDemands.h"
 #include "codegen/schedule/Pointwise.h"
 
 namespace dovetail::codegen {
@@ -72,6 +73,8 @@ Status checkOp(const ProblemReader &problem, const dvt_op &op) {
     return badInput("{} lacks an operand or a result", name);
   if (Status status = checkElements(problem, op); !status)
     return status;
+  if (auto reason = uncheckedIndices(problem, op))
+    return badInput("{}", *reason);
   uint32_t rank = problem.value(*ProblemReader::input(op, 0)).rank;
   if (name == "expand")
     return checkBroadcast(problem, op, 0);

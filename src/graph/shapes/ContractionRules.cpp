@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matrix products, einsum and determinants.
+#include "graph/shapes/Broadcasts.h"
 #include "graph/shapes/ShapeRules.h"
 
 #include <map>
@@ -63,14 +64,9 @@ Status gemm(InferContext &c) {
   if (Status status = c.needEqual(a[transA ? 0 : 1], b[transB ? 1 : 0], "inner extents"); !status)
     return status;
   Shape shape{a[transA ? 1 : 0], b[transB ? 0 : 1]};
-  if (c.has(2)) {
-    Expected<Shape> joint = c.broadcast(shape, c.shape(2));
-    if (!joint)
-      return joint.takeError();
-    if (joint->size() != 2)
-      return c.fail("C has the extents {}, which cannot be broadcast to {}", shapeText(c.shape(2)),
-                    shapeText(shape));
-  }
+  if (c.has(2))
+    if (Status status = needBroadcastTo(c, 2, shape); !status)
+      return status;
   c.result(0, c.type(0), std::move(shape));
   return Status::success();
 }

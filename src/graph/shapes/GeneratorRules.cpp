@@ -67,6 +67,9 @@ Status range(InferContext &c) {
     if ((*step)[0] == 0)
       return c.fail("delta is 0");
     double count = std::ceil(((*limit)[0] - (*start)[0]) / (*step)[0]);
+    if (!(std::fabs(count) < 1e14))
+      return c.fail("from {} to {} in steps of {} is not a range", (*start)[0], (*limit)[0],
+                    (*step)[0]);
     c.result(0, c.type(0), {std::max<int64_t>(int64_t(count), 0)});
     return Status::success();
   }

@@ -5,6 +5,9 @@
 // symbols.
 #include "graph/shapes/ShapeRules.h"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace dovetail::graph {
 namespace {
 
@@ -16,13 +19,17 @@ Status checkIndices(InferContext &c, const Extent &extent, int64_t part = 0, int
     if (Status status = c.needAtLeast(extent, 1, "the axis that is indexed"); !status)
       return status;
   std::optional<int64_t> count = extent.staticValue();
-  std::optional<std::vector<int64_t>> indices = count ? c.integers(1) : std::nullopt;
+  std::optional<std::vector<int64_t>> indices = c.integers(1);
   if (!indices)
     return Status::success();
-  for (size_t i = part; i < indices->size(); i += parts)
-    if ((*indices)[i] < -*count || (*indices)[i] >= *count)
-      return c.fail("index {} is outside [{}, {}]", (*indices)[i], -*count, *count - 1);
-  return Status::success();
+  int64_t least = 0;
+  for (size_t i = part; i < indices->size(); i += parts) {
+    int64_t index = (*indices)[i];
+    if (count && (index < -*count || index >= *count))
+      return c.fail("index {} is outside [{}, {}]", index, -*count, *count - 1);
+    least = std::max(least, index < 0 ? -std::max(index, -INT64_MAX) : index + (index < INT64_MAX));
+  }
+  return c.needAtLeast(extent, least, "the axis that is indexed");
 }
 
 Status gather(InferContext &c) {
@@ -53,6 +60,17 @@ Status gather(InferContext &c) {
   return Status::success();
 }
 
+/// Beside the axis there are no more indices than elements.
+Status checkElementIndices(InferContext &c, int64_t axis) {
+  for (size_t d = 0; d < c.rank(0); ++d)
+    if (int64_t(d) != axis)
+      if (Status status = c.needAtLeast(c.shape(0)[d], c.shape(1)[d],
+                                        fmt::format("axis {} that is indexed", d));
+          !status)
+        return status;
+  return Status::success();
+}
+
 Status gatherElements(InferContext &c) {
   if (Status status = c.needRank(1, c.rank(0)); !status)
     return status;
@@ -60,6 +78,8 @@ Status gatherElements(InferContext &c) {
   if (!axis)
     return axis.takeError();
   if (Status status = checkIndices(c, c.shape(0)[*axis]); !status)
+    return status;
+  if (Status status = checkElementIndices(c, *axis); !status)
     return status;
   c.result(0, c.type(0), c.shape(1));
   return Status::success();
@@ -77,6 +97,9 @@ Status gatherNd(InferContext &c) {
       batch + *depth > int64_t(data.size()))
     return c.fail("indices of extents {} do not fit data of extents {}", shapeText(indices),
                   shapeText(data));
+  for (int64_t d = 0; d < batch; ++d)
+    if (Status status = c.needEqual(data[d], indices[d], "extents of batch dimensions"); !status)
+      return status;
   for (int64_t part = 0; part < *depth; ++part)
     if (Status status = checkIndices(c, data[batch + part], part, *depth); !status)
       return status;
@@ -89,6 +112,56 @@ Status gatherNd(InferContext &c) {
 Status scatter(InferContext &c) {
   c.result(0, c.type(0), c.shape(0));
   return Status::success();
+}
+
+/// Updates come with the extents `expected`.
+Status checkUpdates(InferContext &c, const Shape &expected) {
+  if (Status status = c.needRank(2, expected.size()); !status)
+    return status;
+  if (c.type(2) != c.type(0))
+    return c.fail("updates {} with {}, expected one type", typeName(c.type(0)),
+                  typeName(c.type(2)));
+  for (size_t d = 0; d < expected.size(); ++d)
+    if (Status status = c.needEqual(c.shape(2)[d], expected[d],
+                                    fmt::format("axis {} of the updates and what is updated", d));
+        !status)
+      return status;
+  return Status::success();
+}
+
+Status scatterElements(InferContext &c) {
+  if (Status status = c.needRank(1, c.rank(0)); !status)
+    return status;
+  Expected<int64_t> axis = c.axis(c.integer("axis", 0), c.rank(0));
+  if (!axis)
+    return axis.takeError();
+  if (Status status = checkIndices(c, c.shape(0)[*axis]); !status)
+    return status;
+  if (Status status = checkElementIndices(c, *axis); !status)
+    return status;
+  if (Status status = checkUpdates(c, c.shape(1)); !status)
+    return status;
+  return scatter(c);
+}
+
+Status scatterNd(InferContext &c) {
+  if (Status status = c.needRankAtLeast(1, 1); !status)
+    return status;
+  const Shape &data = c.shape(0), &indices = c.shape(1);
+  std::optional<int64_t> depth = indices.back().staticValue();
+  if (!depth)
+    return scatter(c);
+  if (*depth > int64_t(data.size()))
+    return c.fail("indices of extents {} do not fit data of extents {}", shapeText(indices),
+                  shapeText(data));
+  for (int64_t part = 0; part < *depth; ++part)
+    if (Status status = checkIndices(c, data[part], part, *depth); !status)
+      return status;
+  Shape expected(indices.begin(), indices.end() - 1);
+  expected.insert(expected.end(), data.begin() + *depth, data.end());
+  if (Status status = checkUpdates(c, expected); !status)
+    return status;
+  return scatter(c);
 }
 
 Status compress(InferContext &c) {
@@ -156,8 +229,9 @@ void addIndexingRules(ShapeRules &rules) {
   rules["gather"] = gather;
   rules["gather_elements"] = gatherElements;
   rules["gather_nd"] = gatherNd;
-  for (const char *name : {"scatter_elements", "scatter_nd", "tensor_scatter"})
-    rules[name] = scatter;
+  rules["scatter_elements"] = scatterElements;
+  rules["scatter_nd"] = scatterNd;
+  rules["tensor_scatter"] = scatter;
   rules["compress"] = compress;
   rules["top_k"] = topK;
   rules["non_zero"] = nonZero;

@@ -190,6 +190,8 @@ Elements slicedElements(const Elements &elements, int64_t start, int64_t end, in
   if (elements.empty())
     return result;
   int64_t last = clamp(end, true);
+  // A longer step leaves the list as surely, and no number's range.
+  step = std::clamp(step, -count - 1, count + 1);
   for (int64_t i = clamp(start, false); step > 0 ? i < last : i > last; i += step)
     result.push_back(elements[i]);
   return result;
@@ -249,8 +251,10 @@ Status slice(InferContext &c) {
       return c.fail("a step is 0");
     size_t d = (*checked)[i];
     std::optional<Extent> extent;
-    if (steps && starts && ends && std::abs((*steps)[i]) < (int64_t(1) << 40))
-      extent = slicedExtent(c, shape[d], (*starts)[i], (*ends)[i], (*steps)[i]);
+    constexpr int64_t longest = int64_t(1) << 40; // beyond every extent, and safe to reckon with
+    if (steps && starts && ends)
+      extent = slicedExtent(c, shape[d], (*starts)[i], (*ends)[i],
+                            std::clamp((*steps)[i], -longest, longest));
     shape[d] = extent ? *extent : c.fresh(0, d);
   }
   std::optional<Elements> elements = c.elements(0);
@@ -282,12 +286,22 @@ Status pad(InferContext &c) {
   std::optional<Elements> pads = c.elements(1);
   if (pads && pads->size() != 2 * axes.size())
     return c.fail("has {} pads for {} axes, expected two for each", pads->size(), axes.size());
+  bool copies = c.text("mode", "constant") != "constant";
   for (size_t i = 0; i < axes.size(); ++i) {
     size_t d = axes[i];
-    if (pads && (*pads)[i] && (*pads)[i + axes.size()])
-      shape[d] = shape[d] + *(*pads)[i] + *(*pads)[i + axes.size()];
-    else
+    if (!pads || !(*pads)[i] || !(*pads)[i + axes.size()]) {
       shape[d] = c.fresh(0, d);
+      continue;
+    }
+    Extent added = *(*pads)[i] + *(*pads)[i + axes.size()];
+    if (copies && !c.surelyAtMost(added, 0))
+      if (Status status = c.needAtLeast(shape[d], c.least(added, 1), "the axis that is padded");
+          !status)
+        return status;
+    shape[d] = shape[d] + added;
+    if (Status status = c.needAtLeast(shape[d], 0, fmt::format("axis {} of the result", d));
+        !status)
+      return status;
   }
   c.result(0, c.type(0), std::move(shape));
   return Status::success();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Normalizations keep the extents of their first operand; some give their statistics too.
+#include "graph/shapes/Broadcasts.h"
 #include "graph/shapes/ShapeRules.h"
 
 namespace dovetail::graph {
@@ -50,12 +51,8 @@ Status trailing(InferContext &c) {
   for (size_t i = 1; i < c.operandCount(); ++i) {
     if (!c.has(i))
       continue;
-    Expected<Shape> joint = c.broadcast(c.shape(0), c.shape(i));
-    if (!joint)
-      return joint.takeError();
-    if (joint->size() != c.rank(0))
-      return c.fail("operand {} has the extents {}, which cannot be broadcast to {}", i,
-                    shapeText(c.shape(i)), shapeText(c.shape(0)));
+    if (Status status = needBroadcastTo(c, i, c.shape(0)); !status)
+      return status;
   }
   Shape statistics = c.shape(0);
   for (size_t d = *axis; d < statistics.size(); ++d)

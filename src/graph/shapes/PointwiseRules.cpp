@@ -2,6 +2,7 @@
 //
 // Pointwise ops: extents broadcast, the type is the first operand's, bool, or what an attribute
 // names. Arithmetic, comparison and selection of small integer tensors is followed symbolically.
+#include "graph/shapes/Broadcasts.h"
 #include "graph/shapes/ShapeRules.h"
 
 namespace dovetail::graph {
@@ -230,12 +231,8 @@ Status comparison(InferContext &c) {
 
 /// The slope is broadcast to the first operand, not the other way.
 Status slope(InferContext &c) {
-  Expected<Shape> shape = broadcastAll(c);
-  if (!shape)
-    return shape.takeError();
-  if (shape->size() != c.rank(0))
-    return c.fail("the slope's extents {} cannot be broadcast to {}", shapeText(c.shape(1)),
-                  shapeText(c.shape(0)));
+  if (Status status = needBroadcastTo(c, 1, c.shape(0)); !status)
+    return status;
   c.result(0, c.type(0), c.shape(0));
   return Status::success();
 }

@@ -67,8 +67,8 @@ Status resize(InferContext &c) {
     std::optional<Extent> extent;
     if (sizes)
       extent = (*sizes)[i];
-    else if (scales && (*scales)[i] <= 0)
-      return c.fail("scale {} is {}, expected more than 0", i, (*scales)[i]);
+    else if (scales && (!((*scales)[i] > 0) || std::isinf((*scales)[i])))
+      return c.fail("scale {} is {}, expected a finite one above 0", i, (*scales)[i]);
     else if (scales)
       extent = scaled(shape[d], float((*scales)[i]));
     wanted.push_back(extent ? *extent : c.fresh(0, d));

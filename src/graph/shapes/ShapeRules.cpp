@@ -41,10 +41,13 @@ Status inferShapes(InferContext &context) {
       return context.fail("operand {} has no known type", i);
   if (Status status = rule(context); !status)
     return status;
-  for (ValueFacts &result : context.takeResults())
+  for (ValueFacts &result : context.takeResults()) {
     for (const Extent &extent : result.shape)
       if (std::optional<int64_t> value = extent.staticValue(); value && *value < 0)
         return context.fail("a result would have the extents {}", shapeText(result.shape));
+    if (elementCount(result.shape).isOverflow())
+      return context.fail("a result would have more elements than 64 bits can count");
+  }
   return Status::success();
 }
 

@@ -7,6 +7,9 @@
 namespace dovetail::graph {
 namespace {
 
+/// Beyond this nothing in a window makes sense, and below it no sum or product of two leaves 64 bits.
+constexpr int64_t kMost = int64_t(1) << 30;
+
 struct Window {
   std::vector<int64_t> kernel, strides, dilations, begin, end;
   std::string autoPad;
@@ -36,8 +39,13 @@ Expected<Window> readWindow(const InferContext &c, size_t spatial,
   window.begin.assign(pads.begin(), pads.begin() + spatial);
   window.end.assign(pads.begin() + spatial, pads.end());
   for (size_t d = 0; d < spatial; ++d)
-    if (window.kernel[d] < 1 || window.strides[d] < 1 || window.dilations[d] < 1)
-      return c.fail("kernel_shape, strides and dilations must be at least 1");
+    for (int64_t extent : {window.kernel[d], window.strides[d], window.dilations[d]})
+      if (extent < 1 || extent > kMost)
+        return c.fail("kernel_shape, strides and dilations must lie in [1, {}], {} was found",
+                      kMost, extent);
+  for (int64_t pad : pads)
+    if (pad < -kMost || pad > kMost)
+      return c.fail("pads must lie in [{}, {}], {} was found", -kMost, kMost, pad);
   return window;
 }
 
@@ -147,6 +155,14 @@ Status convTranspose(InferContext &c) {
   std::optional<std::vector<int64_t>> stated = c.list("output_shape");
   if (extra.size() != spatial || (stated && stated->size() != spatial))
     return c.fail("output_padding or output_shape do not fit {} spatial dimensions", spatial);
+  for (int64_t padding : extra)
+    if (padding < -kMost || padding > kMost)
+      return c.fail("output_padding must lie in [{}, {}], {} was found", -kMost, kMost, padding);
+  if (c.has(2))
+    if (Status status = c.needEqual(elementCount(c.shape(2)),
+                                    weights[1] * c.integer("group", 1), "bias and channels");
+        !status)
+      return status;
   bool same = window->autoPad == "SAME_UPPER" || window->autoPad == "SAME_LOWER";
   bool valid = window->autoPad == "VALID";
   Shape shape{image[0], weights[1] * c.integer("group", 1)};
