@@ -233,8 +233,12 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
         runnable &= known.contains(symbol);
   // Index 0 is valid whatever the extents are; noise is not.
   bool indexing = std::any_of(problem.ops.begin(), problem.ops.end(), [](const ProblemOp &op) {
-    constexpr std::string_view names[] = {"one_hot",       "reverse_sequence", "roi_align",
-                                          "max_unpool",    "tensor_scatter",   "cum_sum",
+    constexpr std::string_view names[] = {"one_hot",
+                                          "reverse_sequence",
+                                          "roi_align",
+                                          "max_unpool",
+                                          "tensor_scatter",
+                                          "cum_sum",
                                           "softmax_cross_entropy_loss",
                                           "negative_log_likelihood_loss"};
     return op.name.starts_with("gather") || op.name.starts_with("scatter") ||
@@ -477,8 +481,7 @@ dvt_code ProblemEvaluation::runInPlace(Prepared &prepared, Trial &trial, dvt_err
 /// Whether integers are read whose values may have to be counts, places or extents.
 bool ProblemEvaluation::readsIntegers() const {
   return std::any_of(inputs.begin(), inputs.end(), [](const TrialValue &input) {
-    return !input.value->constant &&
-           (input.value->type == DVT_I32 || input.value->type == DVT_I64);
+    return !input.value->constant && (input.value->type == DVT_I32 || input.value->type == DVT_I64);
   });
 }
 

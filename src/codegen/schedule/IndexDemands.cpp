@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the input that holds the numbers of a gather's indices. Kernels clamp indices, so that a bad
-// one reads no foreign memory; that none is bad is checked before they run.
+// Finds the input that holds the numbers of a gather's indices. Kernels clamp indices, so that a
+// bad one reads no foreign memory; that none is bad is checked before they run.
 #include "codegen/schedule/IndexDemands.h"
 
 #include <utility>

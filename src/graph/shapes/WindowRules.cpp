@@ -7,7 +7,8 @@
 namespace dovetail::graph {
 namespace {
 
-/// Beyond this nothing in a window makes sense, and below it no sum or product of two leaves 64 bits.
+/// Beyond this nothing in a window makes sense, and below it no sum or product of two leaves 64
+/// bits.
 constexpr int64_t kMost = int64_t(1) << 30;
 
 struct Window {
@@ -159,8 +160,8 @@ Status convTranspose(InferContext &c) {
     if (padding < -kMost || padding > kMost)
       return c.fail("output_padding must lie in [{}, {}], {} was found", -kMost, kMost, padding);
   if (c.has(2))
-    if (Status status = c.needEqual(elementCount(c.shape(2)),
-                                    weights[1] * c.integer("group", 1), "bias and channels");
+    if (Status status = c.needEqual(elementCount(c.shape(2)), weights[1] * c.integer("group", 1),
+                                    "bias and channels");
         !status)
       return status;
   bool same = window->autoPad == "SAME_UPPER" || window->autoPad == "SAME_LOWER";
