@@ -9,6 +9,7 @@
 
 #include "SimulatedDriver.h"
 #include "device/DeviceDescription.h"
+#include "support/DeviceKernel.h"
 
 using namespace dovetail;
 using namespace dovetail::device;
@@ -340,6 +341,28 @@ TEST_P(DriverDeathTest, NothingRunsAfterAFailure) {
       },
       testing::ExitedWithCode(1), "an earlier kernel failed: 'deadlock'");
 }
+
+#if defined(__x86_64__)
+TEST_P(Driver, RunsHostKernelsOfContainers) {
+  HostKernels kernels;
+  kernels.entries = {{"mark", 0, 1, 128, 64, false}};
+  // The argument's address is in rdi: *(float *)argument = 42.
+  kernels.code = {0x48, 0x8b, 0x07, 0x48, 0x8b, 0x00, 0xc7, 0x00, 0x00, 0x00, 0x28, 0x42, 0xc3};
+  auto image = kernels.serialise();
+  auto module = device->loadModule(image.data(), image.size());
+  ASSERT_TRUE(module) << module.error().message;
+  auto function = (*module)->find("mark");
+  ASSERT_TRUE(function) << function.error().message;
+  EXPECT_FALSE((*module)->find("other"));
+  DeviceMemory memory = upload({1, 2});
+  Status status = launch(*function, 1, {memory.address()});
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(download(memory), (std::vector<float>{42, 2}));
+  expectFailure(launch(*function, 1, {memory.address()}, 256), "made for 128");
+  // A cut image is none.
+  EXPECT_FALSE(device->loadModule(image.data(), image.size() - 1));
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(, Driver, testing::Values("cuda", "rocm"),
                          [](const auto &info) { return info.param; });

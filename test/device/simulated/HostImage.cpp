@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Images are shared objects in memory whose functions have the signature of Entry. A variable
-// `<name>_without_barriers` says that threads of the function never wait for each other.
+// Images are host kernels as the compiler of device kernels makes them, or shared objects in memory
+// whose functions have the signature of Entry. A variable `<name>_without_barriers` of the latter
+// says that threads of the function never wait for each other.
 #include "HostImage.h"
 
 #include <atomic>
@@ -11,6 +12,8 @@
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "support/DeviceKernel.h"
 
 namespace simulated {
 namespace {
@@ -56,6 +59,47 @@ private:
   void *handle = nullptr;
 };
 
+/// Entries in one block of code that runs at any address.
+class CompiledKernels final : public HostImage {
+public:
+  explicit CompiledKernels(dovetail::HostKernels given) : kernels(std::move(given)) {}
+  ~CompiledKernels() override {
+    if (code)
+      ::munmap(code, kernels.code.size());
+  }
+  bool map(std::string &why) {
+    size_t bytes = kernels.code.size();
+    void *memory =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      why = "there is no memory for its code";
+      return false;
+    }
+    code = static_cast<char *>(memory);
+    std::memcpy(code, kernels.code.data(), bytes);
+    if (::mprotect(code, bytes, PROT_READ | PROT_EXEC) == 0)
+      return true;
+    why = "its code cannot be made executable";
+    return false;
+  }
+  bool find(const std::string &name, HostFunction &function) const override {
+    const dovetail::HostKernels::Entry *found = kernels.find(name);
+    if (!found)
+      return false;
+    function.name = name;
+    function.entry = reinterpret_cast<Entry>(code + found->offset);
+    function.arguments = found->arguments;
+    function.threads = found->threads;
+    function.sharedBytes = found->sharedBytes;
+    function.barriers = found->barriers;
+    return true;
+  }
+
+private:
+  dovetail::HostKernels kernels;
+  char *code = nullptr;
+};
+
 } // namespace
 
 std::unique_ptr<HostImage> HostImage::load(const void *bytes, uint64_t count, std::string &why) {
@@ -64,6 +108,12 @@ std::unique_ptr<HostImage> HostImage::load(const void *bytes, uint64_t count, st
     if (!object->open(bytes, count, why))
       return nullptr;
     return object;
+  }
+  if (auto kernels = dovetail::HostKernels::parse({static_cast<const uint8_t *>(bytes), count})) {
+    auto compiled = std::make_unique<CompiledKernels>(std::move(*kernels));
+    if (!compiled->map(why))
+      return nullptr;
+    return compiled;
   }
   why = "it is not an image of kernels for this processor, which alone a simulated device runs";
   return nullptr;
