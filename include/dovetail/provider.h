@@ -16,8 +16,8 @@
  * prefix "dvt_": dvt_reorder changes layout only.
  *
  * Threads: create, info, propose, compile and prepare are called by one thread at a time for one
- * provider; run may be called by several threads at once on one kernel, each with its own workspace
- * and outputs. Strings and arrays passed in live until the call returns unless stated otherwise.
+ * provider, but for prepare where dvt_provider_info.concurrent_prepare allows more; run may be
+ * called by several threads at once on one kernel, each with its own workspace and outputs. Strings and arrays passed in live until the call returns unless stated otherwise.
  */
 #ifndef DOVETAIL_PROVIDER_H
 #define DOVETAIL_PROVIDER_H
@@ -258,7 +258,8 @@ typedef struct dvt_prepare_args {
   const void *kernel;           /* what compile gave; stays valid until the kernel is destroyed */
   uint64_t kernel_bytes;
   uint32_t threads;
-  const dvt_parallel *parallel; /* for packing; may be NULL */
+  const dvt_parallel *parallel; /* for packing; NULL: the calling thread packs alone, as others are
+                                   at work beside it */
   /* Memory for packed constants: zero-filled, 64-byte aligned, the host's until the kernel is
    * destroyed; NULL where there is none left. The call-back is for prepare only and may be NULL:
    * the provider then uses memory of its own. All kernels of a model share one region that way. */
@@ -286,6 +287,8 @@ typedef struct dvt_provider_info {
   const dvt_library_info *libraries;
   uint32_t library_count;
   int32_t can_compile; /* 0 where only prepare and run are there */
+  /* Not 0: several threads may call prepare at once, each with arguments and memory of its own. */
+  int32_t concurrent_prepare;
 } dvt_provider_info;
 
 /* What the host gives at creation. library_path: folders separated by ':' in which vendor libraries
@@ -296,6 +299,9 @@ typedef struct dvt_host {
   void *log_context;
   void (*log)(void *log_context, int level,
               const char *message); /* level 0 debug .. 3 error; may be NULL */
+  /* Not 0: the host runs plans and makes none. Vendor libraries may then be opened when a candidate
+   * first asks for them, and info need not tell of them. */
+  int32_t runs_only;
 } dvt_host;
 
 typedef struct dvt_provider dvt_provider;

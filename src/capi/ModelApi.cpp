@@ -59,6 +59,7 @@ std::shared_ptr<const PluginSet> plugins(const dvt_load_options &options,
     load.folders.push_back(defaultPluginFolder());
   load.vendorPath = options.vendor_path ? options.vendor_path : DOVETAIL_VENDOR_DIRS;
   load.only = names;
+  load.runsOnly = true;
   auto &set = (*sets)[{load.folders, load.vendorPath, names}];
   if (!set)
     set = std::make_shared<PluginSet>(PluginSet::load(load));

@@ -21,7 +21,30 @@ uint64_t ConstantMemory::blockBytes(uint64_t bytes) {
              : (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
 }
 
+ConstantMemory::Share ConstantMemory::reserve(uint64_t bytes) {
+  std::lock_guard guard(mutex);
+  Share share;
+  uint64_t block = bytes ? blockBytes(bytes) : 0;
+  if (block > regionBytes - used)
+    return share;
+  share.place = region.data() + used;
+  share.left = block;
+  used += block;
+  return share;
+}
+
+void *ConstantMemory::take(uint64_t bytes, Share &share) {
+  uint64_t block = blockBytes(bytes);
+  if (block > share.left)
+    return take(bytes);
+  void *place = share.place;
+  share.place += block;
+  share.left -= block;
+  return place;
+}
+
 void *ConstantMemory::take(uint64_t bytes) {
+  std::lock_guard guard(mutex);
   uint64_t block = blockBytes(bytes);
   if (block <= regionBytes - used) {
     void *place = region.data() + used;

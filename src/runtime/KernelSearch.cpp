@@ -3,36 +3,18 @@
 // Which kernel runs a step in this process. In order: what the plan prefers, its stored fallback,
 // the same algorithm of another version of the library, and what the providers at hand offer
 // without a compiler, the reference last.
+#include "runtime/KernelSearch.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "artifact/BlockMemory.h"
-#include "runtime/Model.h"
 
 namespace dovetail {
 
 namespace {
 constexpr size_t kMostKeys = 4096; ///< remembered before those of kernels that are gone are dropped
 } // namespace
-
-/// One search; collects the reasons why earlier choices fell out.
-struct Model::Search {
-  Model &model;
-  const PlanBlock &block;
-  const PlanStep &step;
-  const Problem &problem;
-  std::string reasons;
-
-  void because(const std::string &reason) { reasons += (reasons.empty() ? "" : "; ") + reason; }
-  const Provider *providerOf(const KernelChoice &choice, bool sameVersion);
-  std::shared_ptr<PreparedKernel> stored(const KernelChoice &choice);
-  std::shared_ptr<PreparedKernel> otherVersion(const KernelChoice &choice);
-  std::shared_ptr<PreparedKernel> offered(const Provider &provider, bool mayConvert);
-  std::shared_ptr<PreparedKernel> prepare(const Provider &provider, const Candidate &candidate,
-                                          int32_t kernel);
-  bool fitsLayouts(const Candidate &candidate) const;
-  std::string key(const Provider &provider, const Candidate &candidate) const;
-};
 
 const Provider *Model::Search::providerOf(const KernelChoice &choice, bool sameVersion) {
   const Provider *provider = model.options.plugins->find(choice.candidate.provider);
@@ -50,7 +32,6 @@ const Provider *Model::Search::providerOf(const KernelChoice &choice, bool sameV
   return provider;
 }
 
-/// Problem, candidate and constants: what makes two kernels the same.
 std::string Model::Search::key(const Provider &provider, const Candidate &candidate) const {
   std::vector<uint32_t> roots = aliasRoots(block);
   std::string text = fmt::format("{} {} {}", candidate.label(), provider.version(), problem.text());
@@ -67,14 +48,33 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
     return nullptr;
   }
   std::string identity = key(provider, candidate);
-  if (auto known = model.kernelsByKey[identity].lock())
-    return known;
+  if (auto known = model.kernelsByKey.find(identity); known != model.kernelsByKey.end())
+    if (auto made = known->second.lock())
+      return made;
+  auto wanted = request(provider, candidate, kernel);
+  if (!wanted)
+    return nullptr;
+  wanted->parallel = model.parallelFor;
+  wanted->packingMicros = &model.packingMicros;
+  auto prepared = PreparedKernel::prepare(*wanted, {model.options.plugins, model.artifact.file});
+  if (!prepared) {
+    because(prepared.error().message);
+    return nullptr;
+  }
+  if (candidate.threading == DVT_THREADING_OPENMP)
+    model.anyOpenMp = true;
+  if (model.kernelsByKey.size() >= kMostKeys)
+    std::erase_if(model.kernelsByKey, [](const auto &entry) { return entry.second.expired(); });
+  model.kernelsByKey[identity] = *prepared;
+  return std::move(*prepared);
+}
+
+std::optional<PreparedKernel::Request>
+Model::Search::request(const Provider &provider, const Candidate &candidate, int32_t kernel) {
   PreparedKernel::Request request{&provider, &model.target, &problem, &candidate, {}};
   request.threads = model.threads();
-  request.parallel = model.parallelFor;
   request.memory = model.planMemory ? model.planMemory
                                     : std::make_shared<ConstantMemory>(model.options.allocator, 0);
-  request.packingMicros = &model.packingMicros;
   if (kernel >= 0) {
     const KernelBytes &bytes = model.plan().kernels[kernel];
     request.kernel = bytes.data();
@@ -92,28 +92,18 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
       if (root.storage != Storage::Constant || checkedBytes(operand.type, extents, Layout()) !=
                                                    model.plan().constants[root.index].bytes) {
         because(fmt::format("operand {} is constant in the problem and not in the plan", i));
-        return nullptr;
+        return std::nullopt;
       }
       auto bytes = model.constantData(root.index, extents, candidate.inputLayouts[i]);
       if (!bytes) {
         because(bytes.error().message);
-        return nullptr;
+        return std::nullopt;
       }
       data = *bytes;
     }
     request.constants.push_back(data);
   }
-  auto prepared = PreparedKernel::prepare(request, {model.options.plugins, model.artifact.file});
-  if (!prepared) {
-    because(prepared.error().message);
-    return nullptr;
-  }
-  if (candidate.threading == DVT_THREADING_OPENMP)
-    model.anyOpenMp = true;
-  if (model.kernelsByKey.size() >= kMostKeys)
-    std::erase_if(model.kernelsByKey, [](const auto &entry) { return entry.second.expired(); });
-  model.kernelsByKey[identity] = *prepared;
-  return std::move(*prepared);
+  return request;
 }
 
 std::shared_ptr<PreparedKernel> Model::Search::stored(const KernelChoice &choice) {

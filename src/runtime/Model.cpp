@@ -52,12 +52,14 @@ Expected<std::shared_ptr<Model>> Model::load(const std::string &path, const Mode
   if (!artifact)
     return artifact.takeError();
   std::shared_ptr<Model> model(new Model(options));
+  model->artifact = std::move(*artifact);
   model->times.readMillis = millisSince(start);
+  model->beginThreads();
+  model->beginCheck();
   start = Clock::now();
   if (!options.plugins && options.findPlugins)
-    model->options.plugins = options.findPlugins(providersOf(artifact->plan));
+    model->options.plugins = options.findPlugins(providersOf(model->plan()));
   model->times.pluginsMillis = millisSince(start);
-  model->artifact = std::move(*artifact);
   if (Status status = model->start(); !status)
     return status.takeError();
   const LoadTimes &times = model->times;
@@ -73,6 +75,7 @@ Expected<std::shared_ptr<Model>> Model::load(const std::string &path, const Mode
 Expected<std::shared_ptr<Model>> Model::create(Plan plan, const ModelOptions &options) {
   std::shared_ptr<Model> model(new Model(options));
   model->artifact.plan = std::move(plan);
+  model->beginThreads();
   if (Status status = model->start(); !status)
     return status.takeError();
   return model;
@@ -111,7 +114,15 @@ Status Model::start() {
   }
   if (Status status = checkTarget(); !status)
     return status;
+  if (!crew)
+    if (Status status = checkConstants(); !status)
+      return status;
+  Status status = prepareSteps();
+  crew = nullptr;
+  return status;
+}
 
+void Model::beginThreads() {
   uint32_t usable = Target::host(0).threads;
   // Kernels were chosen for the planned number of threads and are asked for by it, whatever number
   // they run with.
@@ -119,17 +130,45 @@ Status Model::start() {
   uint32_t threads = options.threads ? options.threads : std::clamp(target.threads, 1u, usable);
   if (options.parallel) {
     parallelFor = options.parallel;
-  } else {
-    ownParallel = std::make_unique<ParallelFor>(threads);
-    parallelFor = ownParallel->get();
+    return;
   }
-  if (Status status = checkConstants(); !status)
-    return status;
-  return prepareSteps();
+  ownParallel = std::make_unique<ParallelFor>(threads);
+  parallelFor = ownParallel->get();
+  if (threads > 1)
+    crew = std::make_unique<LoadCrew>(threads - 1);
 }
 
-/// All at once and with all threads: read one by one, in between other work, they take as long as
-/// everything else.
+void Model::beginCheck() {
+  size_t count = plan().constants.size();
+  if (!crew || !options.checkConstants || !artifact.file)
+    return;
+  checks.resize(count);
+  std::vector<uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return plan().constants[a].bytes > plan().constants[b].bytes;
+  });
+  for (uint32_t constant : order)
+    crew->add([this, constant] {
+      auto start = Clock::now();
+      checks[constant].status = artifact.checkConstant(constant);
+      checks[constant].millis = millisSince(start);
+    });
+}
+
+Status Model::endCheck() {
+  Status first = Status::success();
+  for (ConstantCheck &check : checks) {
+    times.constantsMillis += check.millis / crew->size();
+    if (first && !check.status)
+      first = std::move(check.status);
+  }
+  checks.clear();
+  return first;
+}
+
+/// All at once and with the host's threads: read one by one, in between other work, they take as
+/// long as everything else.
 Status Model::checkConstants() {
   size_t count = plan().constants.size();
   if (!options.checkConstants || !artifact.file || count == 0)
@@ -168,6 +207,13 @@ Status Model::checkConstants() {
   return Status::success();
 }
 
+uint64_t Model::packedShare(const PlanStep &step) {
+  uint64_t bytes = step.choice.candidate.packedBytes;
+  // Each packed operand is rounded up by itself.
+  uint64_t rest = kTensorAlignment * step.inputs.size();
+  return ConstantMemory::blockBytes(bytes > UINT64_MAX - rest ? bytes : bytes + rest);
+}
+
 uint64_t Model::packedBytes() const {
   // Bounded by what packing can make sensible use of, whatever the plan says.
   uint64_t packed = 0, most = uint64_t(1) << 20;
@@ -176,8 +222,7 @@ uint64_t Model::packedBytes() const {
   for (const PlanBlock &block : plan().blocks)
     for (const PlanStep &step : block.steps)
       if (step.kind == StepKind::Kernel && step.choice.candidate.packing != DVT_PACKING_NONE)
-        packed = std::min(most, packed + std::min(most, ConstantMemory::blockBytes(
-                                                            step.choice.candidate.packedBytes)));
+        packed = std::min(most, packed + std::min(most, packedShare(step)));
   return packed;
 }
 
@@ -191,6 +236,12 @@ Status Model::prepareSteps() {
   stepKernels.resize(count);
   stepNotes.resize(count);
   planMemory = std::make_shared<ConstantMemory>(options.allocator, packedBytes());
+  std::vector<std::shared_ptr<PreparedKernel>> ahead;
+  if (crew) {
+    ahead = prepareAhead();
+    if (Status status = endCheck(); !status)
+      return status;
+  }
   for (uint32_t block = 0; block < plan().blocks.size(); ++block)
     for (uint32_t step = 0; step < plan().blocks[block].steps.size(); ++step)
       if (Status status = prepareStep(block, step); !status)

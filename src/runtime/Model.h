@@ -16,6 +16,7 @@
 
 #include "artifact/Artifact.h"
 #include "runtime/HostMemory.h"
+#include "runtime/LoadCrew.h"
 #include "runtime/PreparedKernel.h"
 #include "support/Layout.h"
 #include "support/Log.h"
@@ -36,12 +37,13 @@ struct ModelOptions {
   bool checkConstants = true; ///< compare each constant with its digest
 };
 
-/// Where the time of loading went.
+/// Where the time of loading went. Of what several threads do at once, the time of all of them
+/// divided by their number.
 struct LoadTimes {
   double readMillis = 0;      ///< reading the plan and checking it
   double pluginsMillis = 0;   ///< finding and opening plug-ins and their libraries
   double constantsMillis = 0; ///< comparing constants with their digests
-  double kernelsMillis = 0;   ///< making kernels ready, packing not counted
+  double kernelsMillis = 0;   ///< making kernels ready, packing not counted, and waiting
   double packingMillis = 0;   ///< bringing constants into the form in which kernels use them
 };
 
@@ -95,10 +97,20 @@ public:
 private:
   explicit Model(const ModelOptions &options);
   Status start();
+  /// How many threads there are, and the crew where they are ours.
+  void beginThreads();
+  /// Gives the constants to the crew.
+  void beginCheck();
+  /// What the crew found, once it has finished: the first constant that is wrong.
+  Status endCheck();
   Status checkTarget() const;
   Status checkConstants();
   Status prepareSteps();
+  /// Of the region of packed constants, for one step.
+  static uint64_t packedShare(const PlanStep &step);
   uint64_t packedBytes() const;
+  /// Kernels for steps that will ask for them; keeps them until they do.
+  std::vector<std::shared_ptr<PreparedKernel>> prepareAhead();
   Status prepareStep(uint32_t block, uint32_t step);
   void evictPackedConstants();
 
@@ -114,6 +126,12 @@ private:
   std::vector<uint32_t> firstSteps; ///< of each block
   std::unique_ptr<ParallelFor> ownParallel;
   const dvt_parallel *parallelFor = nullptr;
+  struct ConstantCheck {
+    Status status = Status::success();
+    double millis = 0;
+  };
+  std::vector<ConstantCheck> checks; ///< of each constant, while they are checked
+  std::unique_ptr<LoadCrew> crew;    ///< while the model is loaded, where threads are ours
   std::atomic<bool> anyOpenMp{false};
 
   mutable std::recursive_mutex mutex; ///< guards everything below

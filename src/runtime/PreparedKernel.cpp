@@ -15,12 +15,23 @@ std::recursive_mutex &providerMutex() {
   return mutex;
 }
 
+thread_local bool lent = false;
+
 constexpr uint64_t kMostWorkspace = uint64_t(1) << 40;
 
 } // namespace
 
-ProviderLock::ProviderLock() { providerMutex().lock(); }
-ProviderLock::~ProviderLock() { providerMutex().unlock(); }
+ProviderLock::ProviderLock() : isOwn(!lent) {
+  if (isOwn)
+    providerMutex().lock();
+}
+ProviderLock::~ProviderLock() {
+  if (isOwn)
+    providerMutex().unlock();
+}
+
+ProviderLock::Lent::Lent() { lent = true; }
+ProviderLock::Lent::~Lent() { lent = false; }
 
 std::string providerMessage(const dvt_error &error, dvt_code code) {
   std::string text(error.message, ::strnlen(error.message, sizeof(error.message)));
@@ -63,9 +74,14 @@ PreparedKernel::prepare(const Request &request,
   args.kernel_bytes = request.kernelBytes;
   args.threads = request.threads;
   args.parallel = request.parallel;
-  args.memory_context = request.memory.get();
-  args.allocate = [](void *memory, uint64_t bytes) {
-    return static_cast<ConstantMemory *>(memory)->take(bytes);
+  struct Memory {
+    ConstantMemory *whole;
+    ConstantMemory::Share share;
+  } memory{request.memory.get(), request.share};
+  args.memory_context = &memory;
+  args.allocate = [](void *context, uint64_t bytes) {
+    auto *memory = static_cast<Memory *>(context);
+    return memory->whole->take(bytes, memory->share);
   };
   args.packing_micros = request.packingMicros;
   dvt_error error{};

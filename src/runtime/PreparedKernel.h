@@ -25,7 +25,8 @@ public:
     uint32_t threads = 1;
     const dvt_parallel *parallel = nullptr;
     std::shared_ptr<ConstantMemory> memory =
-        nullptr;                     ///< for packed constants; the kernel keeps it alive
+        nullptr;                      ///< for packed constants; the kernel keeps it alive
+    ConstantMemory::Share share = {}; ///< of it, which is used first
     double *packingMicros = nullptr; ///< the time spent on packing is added to it
   };
   /// `keepAlive` is what must outlive the kernel: the plug-ins and the memory of its constants and
@@ -65,10 +66,24 @@ ErrorKind errorKindOf(dvt_code code);
 /// holds this.
 class ProviderLock {
 public:
+  /// For threads that work for the one that holds the lock, which waits for them: while this lives,
+  /// its thread counts as holding the lock. That no provider is called by more threads than it
+  /// allows is then up to the holder.
+  class Lent {
+  public:
+    Lent();
+    ~Lent();
+    Lent(const Lent &) = delete;
+    Lent &operator=(const Lent &) = delete;
+  };
+
   ProviderLock();
   ~ProviderLock();
   ProviderLock(const ProviderLock &) = delete;
   ProviderLock &operator=(const ProviderLock &) = delete;
+
+private:
+  bool isOwn;
 };
 
 } // namespace dovetail

@@ -7,7 +7,11 @@
 #include <cstring>
 #include <new>
 
+#ifdef DOVETAIL_XXHASH_DISPATCHES
+#include <xxh_x86dispatch.h> // the widest vectors that the processor has
+#else
 #include <xxhash.h>
+#endif
 
 namespace dovetail {
 

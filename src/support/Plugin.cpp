@@ -5,6 +5,7 @@
 #include "support/Plugin.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -22,6 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMostKernelBytes = uint64_t(1) << 30;
+/// What every plug-in states; later fields may be missing.
+constexpr size_t kLeastInfoBytes =
+    offsetof(dvt_provider_info, can_compile) + sizeof(dvt_provider_info::can_compile);
 
 std::string messageOf(const dvt_error &error, dvt_code code) {
   std::string text(error.message, ::strnlen(error.message, sizeof(error.message)));
@@ -109,6 +113,12 @@ ErrorKind kindOf(dvt_code code) {
 Provider::~Provider() {
   if (api && instance)
     api->destroy(instance);
+}
+
+bool Provider::preparesConcurrently() const {
+  constexpr size_t end = offsetof(dvt_provider_info, concurrent_prepare) +
+                         sizeof(dvt_provider_info::concurrent_prepare);
+  return info().struct_size >= end && info().concurrent_prepare != 0;
 }
 
 Proposal Provider::propose(const Target &target, const Problem &problem) const {
@@ -236,6 +246,7 @@ PluginSet PluginSet::load(const Options &options) {
       host.library_path = options.vendorPath.c_str();
       host.log_context = options.logContext;
       host.log = options.log;
+      host.runs_only = options.runsOnly;
       dvt_error error{};
       std::unique_ptr<Provider> provider(new Provider());
       dvt_code code = api->create(&host, &provider->instance, &error);
@@ -248,7 +259,7 @@ PluginSet PluginSet::load(const Options &options) {
       provider->library = library;
       provider->providerName = api->name;
       const dvt_provider_info *info = api->info(provider->instance);
-      if (!info || info->struct_size < sizeof(dvt_provider_info) || !info->version) {
+      if (!info || info->struct_size < kLeastInfoBytes || !info->version) {
         refuse("states no version");
         continue;
       }

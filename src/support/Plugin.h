@@ -77,6 +77,8 @@ public:
   const std::string &name() const { return providerName; }
   const dvt_provider_info &info() const { return *api->info(instance); }
   std::string version() const { return info().version ? info().version : ""; }
+  /// Whether several threads may prepare kernels at once.
+  bool preparesConcurrently() const;
   const dvt_provider_api &functions() const { return *api; }
   dvt_provider *handle() const { return instance; }
 
@@ -100,6 +102,7 @@ public:
     std::vector<std::string> folders; ///< searched in order for dovetail_*.so
     std::string vendorPath;           ///< dvt_host.library_path
     std::vector<std::string> only;    ///< names; empty means all
+    bool runsOnly = false;            ///< dvt_host.runs_only
     void (*log)(void *, int, const char *) = nullptr;
     void *logContext = nullptr;
   };

@@ -47,6 +47,24 @@ TEST(HostMemory, SmallBuffersAreNotRoundedUp) {
   EXPECT_FALSE(buffer.reserve(UINT64_MAX));
 }
 
+TEST(ConstantMemory, SharesKeepTheirOrderWhoeverTakesFirst) {
+  ConstantMemory memory({}, 4 * kMegabyte);
+  ConstantMemory::Share first = memory.reserve(kMegabyte), second = memory.reserve(1000),
+                        none = memory.reserve(4 * kMegabyte);
+  auto *later = static_cast<uint8_t *>(memory.take(1000, second));
+  auto *earlier = static_cast<uint8_t *>(memory.take(kMegabyte, first));
+  ASSERT_TRUE(earlier && later);
+  EXPECT_EQ(later - earlier, int64_t(kMegabyte));
+  // What a share lacks comes from behind all shares, and then from elsewhere.
+  auto *behind = static_cast<uint8_t *>(memory.take(100, second));
+  ASSERT_TRUE(behind);
+  EXPECT_EQ(behind - later, 1024);
+  auto *beyond = static_cast<uint8_t *>(memory.take(4 * kMegabyte, none));
+  ASSERT_TRUE(beyond);
+  EXPECT_TRUE(beyond + 4 * kMegabyte <= earlier || beyond >= earlier + 4 * kMegabyte);
+  EXPECT_EQ(beyond[0] + beyond[4 * kMegabyte - 1] + later[999] + behind[99], 0);
+}
+
 TEST(ConstantMemory, BlocksOfTheRegionLieSideBySide) {
   ConstantMemory memory({},
                         ConstantMemory::blockBytes(100) + ConstantMemory::blockBytes(kMegabyte));

@@ -254,8 +254,10 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
   return session;
 }
 
-PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only) {
+PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only,
+                      bool runsOnly) {
   PluginSet::Options options;
+  options.runsOnly = runsOnly;
   options.folders = session.environment.pluginFolders;
   options.vendorPath = session.environment.vendorPath;
   options.only = only;

@@ -61,8 +61,9 @@ struct Settings {
 
 Expected<Settings> makeSettings(const CommonOptions &options);
 /// `only` empty: all. Commands that compile load all: the reference folds constants whatever may be
-/// chosen from.
-PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only);
+/// chosen from. `runsOnly`: for a plan that is made, see dvt_host.
+PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only,
+                      bool runsOnly = false);
 
 /// Prints the message and returns the exit code for it.
 int fail(const Error &error);

@@ -167,7 +167,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
                       "--prefer, --only, --target and --deterministic need the model",
                       path);
     modelOptions.findPlugins = [&](const std::vector<std::string> &names) {
-      return opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, names));
+      return opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, names, true));
     };
     auto model = Model::load(path, modelOptions);
     if (!model)

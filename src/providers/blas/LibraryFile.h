@@ -34,12 +34,13 @@ private:
   std::string path, absent;
 };
 
-/// What is known of one library.
+/// What is known of one library; at first nothing.
 struct LibraryState {
   std::string versionText; ///< empty when not loaded
-  std::string file;        ///< where it was loaded from
+  std::string file;        ///< where it was loaded from; empty when not loaded
   std::string missing;     ///< why it is not there and how to get it; empty when loaded
-  bool isLoaded() const { return missing.empty(); }
+  bool isLoaded() const { return !file.empty(); }
+  bool wasTried() const { return isLoaded() || !missing.empty(); }
 };
 
 /// Whether symbols of the process, MKL's for instance, may come before the library's own.

@@ -55,12 +55,14 @@ std::string Mkl::adopt(LibraryFile &library) {
   return {};
 }
 
-Mkl::Mkl(const char *path) {
+Mkl Mkl::open(const char *path) {
+  Mkl mkl;
   // Shared-object versions of releases from 2021 to 2026, newest first.
-  openLibrary(*this, path, {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1"}, Binding::Process,
+  openLibrary(mkl, path, {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1"}, Binding::Process,
               "MKL was not found; `pip download --no-deps mkl` has libmkl_rt and its parts, put "
               "their folder into the library path",
-              [this](LibraryFile &library) { return adopt(library); });
+              [&](LibraryFile &library) { return mkl.adopt(library); });
+  return mkl;
 }
 
 } // namespace dovetail::blas

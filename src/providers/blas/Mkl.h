@@ -27,7 +27,7 @@ using Sgemv = void(int order, int trans, int m, int n, float alpha, const float 
 /// Thread safe once loaded.
 struct Mkl : LibraryState {
   /// Looks in the folders of `path` (separated by ':'), then where the system does.
-  explicit Mkl(const char *path);
+  static Mkl open(const char *path);
 
   Sgemm *sgemm = nullptr;
   Sgemv *sgemv = nullptr;

@@ -2,7 +2,9 @@
 //
 // The BLAS plug-in: matrix products through MKL, OpenBLAS, BLIS and libxsmm, whichever are there.
 // Nothing needs compiling; prepare finds the candidate again by its name and layouts, so a library
-// of another version serves a plan, and one that is gone is refused by its name.
+// of another version serves a plan, and one that is gone is refused by its name. Where the host
+// only runs plans, just the libraries that they name are opened.
+#include <cstddef>
 #include <functional>
 #include <new>
 
@@ -16,18 +18,25 @@ using providers::fail;
 struct dvt_provider {
   explicit dvt_provider(const dvt_host *host)
       : libraries(std::make_shared<Libraries>(host ? host->library_path : nullptr)) {
+    constexpr size_t end = offsetof(dvt_host, runs_only) + sizeof(dvt_host::runs_only);
     version = "3#";
-    for (const auto &[name, library] : libraries->all()) {
-      if (library->isLoaded())
-        version +=
-            (version.back() == '#' ? "" : "+") + std::string(name) + "-" + library->versionText;
-      infos.push_back({sizeof(dvt_library_info), name, library->versionText.c_str(),
-                       library->file.c_str(), library->missing.c_str()});
-    }
+    if (!host || host->struct_size < end || !host->runs_only)
+      describeAll();
     info = {
-        sizeof info, "blas", version.c_str(), infos.data(), static_cast<uint32_t>(infos.size()), 0};
+        sizeof info, "blas", version.c_str(), infos.data(), static_cast<uint32_t>(infos.size()), 0, 0};
   }
-  std::shared_ptr<const Libraries> libraries; ///< kernels hold it, too
+  void describeAll() {
+    libraries->open();
+    for (const Libraries::Named &library : libraries->all()) {
+      const LibraryState &state = *library.state;
+      if (state.isLoaded())
+        version += (version.back() == '#' ? "" : "+") + std::string(library.name) + "-" +
+                   state.versionText;
+      infos.push_back({sizeof(dvt_library_info), library.name, state.versionText.c_str(),
+                       state.file.c_str(), state.missing.c_str()});
+    }
+  }
+  std::shared_ptr<Libraries> libraries; ///< kernels hold it, too
   /// Kernels are found by name whatever is behind the '#'; measurements are not shared across it.
   std::string version;
   std::vector<dvt_library_info> infos;
@@ -52,17 +61,17 @@ const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; 
 /// Why libraries are not there, those in `among` (such as "openblas:sgemm") only where it is given.
 std::string missingLibraries(const Libraries &libraries, std::string_view among = {}) {
   std::string reasons;
-  const char *const families[] = {"mkl:", "openblas:", "blis:", "xsmm:"};
-  for (size_t i = 0; i < libraries.all().size(); ++i)
-    if (const LibraryState &library = *libraries.all()[i].second;
-        !library.isLoaded() && (among.empty() || among.starts_with(families[i])))
-      reasons += (reasons.empty() ? "" : "; ") + library.missing;
+  for (const Libraries::Named &library : libraries.all())
+    if (!library.state->isLoaded() && (among.empty() || among.starts_with(library.family)))
+      reasons += (reasons.empty() ? "" : "; ") + library.state->missing;
   return reasons;
 }
 
-dvt_code checkCall(const dvt_provider *provider, const dvt_target *target,
-                   const dvt_problem *problem, dvt_error *error) {
-  if (!provider->libraries->anyLoaded())
+/// `algorithm` is what is asked for; empty for all.
+dvt_code checkCall(const dvt_provider *provider, std::string_view algorithm,
+                   const dvt_target *target, const dvt_problem *problem, dvt_error *error) {
+  provider->libraries->open(algorithm);
+  if (algorithm.empty() && !provider->libraries->anyLoaded())
     return fail(error, DVT_UNAVAILABLE, "blas: " + missingLibraries(*provider->libraries));
   if (!target || target->struct_size < sizeof(dvt_target))
     return fail(error, DVT_BAD_INPUT, "blas: target is missing or too short");
@@ -128,7 +137,7 @@ void visitCandidates(const Libraries &libraries, const ProblemReader &problem, u
 
 dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
                  const dvt_candidate_sink *sink, dvt_error *error) {
-  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+  if (dvt_code code = checkCall(provider, {}, target, problem, error); code != DVT_OK)
     return code;
   ProblemReader reader(*problem);
   std::string reason;
@@ -168,10 +177,11 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
                  const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
                  dvt_error *error) {
   *kernel = nullptr;
-  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
-    return code;
   if (!candidate || !candidate->algorithm || !args)
     return fail(error, DVT_BAD_INPUT, "blas: prepare without a candidate or arguments");
+  if (dvt_code code = checkCall(provider, candidate->algorithm, target, problem, error);
+      code != DVT_OK)
+    return code;
   ProblemReader reader(*problem);
   std::unique_ptr<Kernel> made;
   std::string reason;

@@ -31,11 +31,13 @@ std::string Xsmm::adopt(LibraryFile &library) {
   return {};
 }
 
-Xsmm::Xsmm(const char *path) {
-  openLibrary(*this, path, {"libxsmm.so.1", "libxsmm.so"}, Binding::Own,
+Xsmm Xsmm::open(const char *path) {
+  Xsmm xsmm;
+  openLibrary(xsmm, path, {"libxsmm.so.1", "libxsmm.so"}, Binding::Own,
               "libxsmm was not found; scripts/setup makes libxsmm.so.1 of Debian's libxsmm-dev, "
               "put the folder of such a file into the library path",
-              [this](LibraryFile &library) { return adopt(library); });
+              [&](LibraryFile &library) { return xsmm.adopt(library); });
+  return xsmm;
 }
 
 XsmmKernel Xsmm::kernelFor(const XsmmRequest &request) const {

@@ -37,7 +37,7 @@ struct XsmmRequest {
 /// Thread safe once loaded.
 struct Xsmm : LibraryState {
   /// Looks in the folders of `path` (separated by ':'), then where the system does.
-  explicit Xsmm(const char *path);
+  static Xsmm open(const char *path);
   /// Makes the kernel, or finds it again; empty where the library cannot.
   XsmmKernel kernelFor(const XsmmRequest &request) const;
   /// Why no kernels can be made on this processor; empty where they can. The first call costs

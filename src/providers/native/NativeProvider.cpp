@@ -58,6 +58,7 @@ dvt_code create(const dvt_host *, dvt_provider **provider, dvt_error *error) {
   static const std::string version =
       fmt::format("{}#{}", codegen::kImageVersion, kNativeFingerprint);
   made->info.version = version.c_str();
+  made->info.concurrent_prepare = 1;
   made->info.can_compile = ::access(made->compilerPath.c_str(), R_OK) == 0;
   *provider = made;
   return DVT_OK;

@@ -241,10 +241,17 @@ TeamSize::~TeamSize() {
 }
 
 NoPrimitiveCache::NoPrimitiveCache(const Library &library) : library(library) {
-  library.get_primitive_cache_capacity(&before);
+  std::lock_guard guard(library.cache.mutex);
+  if (library.cache.users++ > 0)
+    return;
+  library.get_primitive_cache_capacity(&library.cache.capacity);
   library.set_primitive_cache_capacity(0);
 }
 
-NoPrimitiveCache::~NoPrimitiveCache() { library.set_primitive_cache_capacity(before); }
+NoPrimitiveCache::~NoPrimitiveCache() {
+  std::lock_guard guard(library.cache.mutex);
+  if (--library.cache.users == 0)
+    library.set_primitive_cache_capacity(library.cache.capacity);
+}
 
 } // namespace dovetail::onednn

@@ -119,8 +119,8 @@ private:
   int before;
 };
 
-/// While it lives, oneDNN's process-wide primitive cache is off: after a hit in it, stepping to the
-/// next implementation gives the first one again.
+/// While one of them lives, oneDNN's process-wide primitive cache is off: after a hit in it,
+/// stepping to the next implementation gives the first one again. Any thread may have one.
 class NoPrimitiveCache {
 public:
   explicit NoPrimitiveCache(const Library &library);
@@ -130,7 +130,6 @@ public:
 
 private:
   const Library &library;
-  int before = 0;
 };
 
 } // namespace dovetail::onednn

@@ -37,6 +37,25 @@ std::string styleLayout(Style style, size_t rank) {
   return "";
 }
 
+/// The style that operands of a candidate are in, as far as its layouts tell.
+std::optional<Style> styleOf(const dvt_candidate &candidate, const dvt_problem &problem) {
+  std::string_view text;
+  auto look = [&](const char *const *layouts, uint32_t count) {
+    for (uint32_t i = 0; i < count && layouts && text.empty(); ++i)
+      text = layouts[i] ? layouts[i] : "";
+  };
+  look(candidate.output_layouts, problem.output_count);
+  look(candidate.input_layouts, problem.input_count);
+  if (text.empty())
+    return Style::RowMajor;
+  for (auto [ending, style] : {std::pair("16b", Style::Blocked16), std::pair("8b", Style::Blocked8),
+                               std::pair("4b", Style::Blocked4)})
+    if (text.ends_with(ending))
+      return style;
+  return text == styleLayout(Style::ChannelsLast, text.size()) ? std::optional(Style::ChannelsLast)
+                                                               : std::nullopt;
+}
+
 int64_t styleBlock(Style style) {
   return style == Style::Blocked16  ? 16
          : style == Style::Blocked8 ? 8
@@ -84,6 +103,12 @@ std::vector<Style> Maker::propagatingStyles(const View &view) const {
   Style blocked = hasAvx512 ? Style::Blocked16 : Style::Blocked8;
   if (view.dims[1] * 2 >= styleBlock(blocked))
     styles.push_back(blocked);
+  return inOrder(std::move(styles));
+}
+
+std::vector<Style> Maker::inOrder(std::vector<Style> styles) const {
+  if (auto found = std::find(styles.begin(), styles.end(), wantedStyle); found != styles.end())
+    std::rotate(styles.begin(), found, found + 1);
   return styles;
 }
 
@@ -500,8 +525,10 @@ constexpr const char *kWide = ":wide";
 } // namespace
 
 bool visitImplementations(const Library &library, const ProblemReader &problem,
-                          const dvt_target &target, uint32_t threads, const std::string &wanted,
-                          const ResolvedVisitor &visit, std::string &reason) {
+                          const dvt_target &target, uint32_t threads,
+                          const dvt_candidate *candidate, const ResolvedVisitor &visit,
+                          std::string &reason) {
+  const std::string wanted = candidate ? candidate->algorithm : "";
   std::optional<Match> match = matchProblem(problem, reason);
   if (!match)
     return false;
@@ -536,6 +563,8 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
       return true;
     });
     maker.wanted = wanted;
+    if (candidate)
+      maker.wantedStyle = styleOf(*candidate, problem.raw());
     bool made = make(maker);
     if (made && !maker.stopped && mayWiden(problem, *match, target)) {
       maker.wide = true;

@@ -127,6 +127,9 @@ public:
   Desc styled(const View &view, Style style) const;
   /// Weights: oneDNN's choice for constants, plain otherwise.
   Desc weights(const View &view) const;
+  /// The same styles, the one that what is looked for is in first: its implementations are found
+  /// without going through those of the others.
+  std::vector<Style> inOrder(std::vector<Style> styles) const;
   /// Styles for ops that keep the layout they are given.
   std::vector<Style> propagatingStyles(const View &view) const;
   /// Attributes with the post-operations from `first` on; appends their arguments. `accumulate` is
@@ -187,6 +190,7 @@ public:
   bool stopped = false;
   bool wide = false;  ///< 16-bit floats are widened before the primitive runs, and rounded after it
   std::string wanted; ///< algorithm that is looked for; empty for all
+  std::optional<Style> wantedStyle = std::nullopt; ///< of what is looked for, as far as is known
   std::string reason;
   size_t made = 0;
 
@@ -219,12 +223,13 @@ bool makeQuantizedSum(Maker &maker);
 bool makeRecurrent(Maker &maker);
 
 /// Visits every implementation of every attempt, always in the same order; where `wanted` is not
-/// empty, only those of algorithms of that name. `visit` gets the attempt, to make primitives of,
+/// null, only those of algorithms of its name, and first those that are likely to have its layouts.
+/// `visit` gets the attempt, to make primitives of,
 /// and returns false to stop. Returns false with `reason` when the problem has no form this
 /// provider knows.
 using ResolvedVisitor = std::function<bool(const Attempt &, const Resolved &)>;
 bool visitImplementations(const Library &library, const ProblemReader &problem,
-                          const dvt_target &target, uint32_t threads, const std::string &wanted,
+                          const dvt_target &target, uint32_t threads, const dvt_candidate *wanted,
                           const ResolvedVisitor &visit, std::string &reason);
 
 } // namespace dovetail::onednn

@@ -159,7 +159,7 @@ bool makeConvolution(Maker &maker) {
     attempt.stages.push_back({PrimitiveDesc(library, made), std::move(arguments)});
     maker.offer(std::move(attempt));
   };
-  for (Style style : {Style::Any, Style::RowMajor, Style::ChannelsLast}) {
+  for (Style style : maker.inOrder({Style::Any, Style::RowMajor, Style::ChannelsLast})) {
     attempt(style, false);
     if (!maker.isInt8())
       attempt(style, true);

@@ -119,7 +119,8 @@ std::vector<float> Kernel::widen(const ProblemReader &problem, const Binding &bi
   const Dims extents = problem.extents(value);
   if (const dvt_type type = problem.type(value); type == DVT_F16 || type == DVT_BF16) {
     std::vector<float> result(static_cast<size_t>(providers::product(extents)));
-    widenElements(type, bytes, result.data(), static_cast<int64_t>(result.size()), args.threads);
+    widenElements(type, bytes, result.data(), static_cast<int64_t>(result.size()),
+                  args.parallel ? args.threads : 1);
     return result;
   }
   auto numbers = [&](uint32_t of, double otherwise) {
@@ -314,7 +315,7 @@ std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Program> made,
     kernel->outputExtents.push_back(problem.extents(raw.outputs[i]));
   {
     NoPrimitiveCache noCache(kernel->library); // what packs is of no use afterwards
-    TeamSize team(args.threads);
+    TeamSize team(args.parallel ? args.threads : 1);
     for (size_t i = 0; i < program.primitives.size(); ++i)
       if (!kernel->addStage(problem, i, args, reason))
         return nullptr;

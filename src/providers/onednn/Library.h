@@ -6,6 +6,7 @@
 // 2.x, whose functions generation2/ gives the interface of 3.x.
 #pragma once
 
+#include <mutex>
 #include <string>
 
 #include <oneapi/dnnl/dnnl.h>
@@ -58,6 +59,13 @@ public:
   Library &operator=(const Library &) = delete;
 
   bool isLoaded() const { return engine != nullptr; }
+  /// Who wants oneDNN's primitive cache off, and its capacity before the first of them.
+  struct CacheState {
+    std::mutex mutex;
+    int users = 0;
+    int capacity = 0;
+  };
+  mutable CacheState cache;
   std::string versionText, file, missing;
   dnnl_engine_t engine = nullptr;
 

@@ -4,6 +4,7 @@
 // needs compiling; prepare finds the candidate again by its name and layouts among what propose
 // would give.
 #include <map>
+#include <mutex>
 #include <new>
 
 #include "providers/ProblemReader.h"
@@ -21,11 +22,16 @@ struct dvt_provider {
     version = library->isLoaded() ? "8+oneDNN-" + library->versionText : "8";
     libraryInfo = {sizeof libraryInfo, "oneDNN", library->versionText.c_str(),
                    library->file.c_str(), library->missing.c_str()};
-    info = {sizeof info, kProviderName, version.c_str(), &libraryInfo, 1, 0};
+    info = {sizeof info, kProviderName, version.c_str(), &libraryInfo, 1, 0, 1};
   }
   std::shared_ptr<const Library> library; ///< kernels hold it, too
-  /// Those that kernels use, by programKey.
-  std::map<std::string, std::weak_ptr<const Program>> programs;
+  /// One that kernels use. Whoever makes it holds its mutex.
+  struct Shared {
+    std::mutex mutex;
+    std::weak_ptr<const Program> program;
+  };
+  std::mutex mutex; ///< guards `programs`, not what is in it
+  std::map<std::string, std::shared_ptr<Shared>> programs; ///< by programKey
   std::string version;
   dvt_library_info libraryInfo;
   dvt_provider_info info;
@@ -128,7 +134,7 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   std::vector<Resolved> found;
   std::string reason;
   visitImplementations(
-      *provider->library, reader, *target, target->threads, {},
+      *provider->library, reader, *target, target->threads, nullptr,
       [&](const Attempt &attempt, const Resolved &resolved) {
         for (const Resolved &before : found)
           if (before.algorithm == resolved.algorithm &&
@@ -205,7 +211,7 @@ std::shared_ptr<const Program> findProgram(const dvt_provider &provider, const d
     return true;
   };
   visitImplementations(
-      *provider.library, problem, target, threads, candidate.algorithm,
+      *provider.library, problem, target, threads, &candidate,
       [&](const Attempt &attempt, const Resolved &resolved) {
         if (!fits(candidate.input_layouts, resolved.inputLayouts) ||
             !fits(candidate.output_layouts, resolved.outputLayouts))
@@ -218,6 +224,23 @@ std::shared_ptr<const Program> findProgram(const dvt_provider &provider, const d
   return found;
 }
 
+/// Where kernels of this key find their program. A problem without a text has a place of its own:
+/// no two are known to be equal.
+std::shared_ptr<dvt_provider::Shared> placeOf(dvt_provider &provider, const dvt_problem &problem,
+                                              const std::string &key) {
+  if (!problem.text || !*problem.text)
+    return std::make_shared<dvt_provider::Shared>();
+  std::lock_guard guard(provider.mutex);
+  if (provider.programs.size() >= kMostPrograms)
+    std::erase_if(provider.programs, [](const auto &entry) {
+      return entry.second.use_count() == 1 && entry.second->program.expired();
+    });
+  std::shared_ptr<dvt_provider::Shared> &place = provider.programs[key];
+  if (!place)
+    place = std::make_shared<dvt_provider::Shared>();
+  return place;
+}
+
 dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
                  const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
                  dvt_error *error) {
@@ -228,10 +251,10 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a candidate or arguments");
   ProblemReader reader(*problem);
   std::string reason;
-  const std::string key = programKey(*target, *problem, *candidate, args->threads);
-  std::shared_ptr<const Program> program;
-  if (auto known = provider->programs.find(key); known != provider->programs.end())
-    program = known->second.lock();
+  std::shared_ptr<dvt_provider::Shared> place = placeOf(
+      *provider, *problem, programKey(*target, *problem, *candidate, args->threads));
+  std::unique_lock guard(place->mutex);
+  std::shared_ptr<const Program> program = place->program.lock();
   if (!program) {
     bool isThere = false;
     program = findProgram(*provider, *target, reader, *candidate, args->threads, isThere, reason);
@@ -241,11 +264,9 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
                       " with these layouts" + (reason.empty() ? "" : ": " + reason));
     if (!program)
       return fail(error, DVT_FAILED, kPrefix + candidate->algorithm + ": " + reason);
-    if (provider->programs.size() >= kMostPrograms)
-      std::erase_if(provider->programs, [](const auto &entry) { return entry.second.expired(); });
-    if (problem->text && *problem->text) // without its identity no two are known to be equal
-      provider->programs[key] = program;
+    place->program = program;
   }
+  guard.unlock();
   std::unique_ptr<Kernel> made = Kernel::make(std::move(program), reader, *args, reason);
   if (!made)
     return fail(error, DVT_FAILED, kPrefix + candidate->algorithm + ": " + reason);

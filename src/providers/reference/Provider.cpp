@@ -40,7 +40,7 @@ dvt_code create(const dvt_host *, dvt_provider **provider, dvt_error *error) {
   *provider = new (std::nothrow) dvt_provider{};
   if (!*provider)
     return Status(DVT_OUT_OF_MEMORY, "reference: out of memory").report(error);
-  (*provider)->info = {sizeof(dvt_provider_info), "reference", "1", nullptr, 0, 1};
+  (*provider)->info = {sizeof(dvt_provider_info), "reference", "1", nullptr, 0, 1, 0};
   return DVT_OK;
 }
 

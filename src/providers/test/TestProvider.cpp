@@ -12,7 +12,7 @@ using dovetail::providers::fail;
 using dovetail::providers::ProblemReader;
 
 struct dvt_provider {
-  dvt_provider_info info = {sizeof(dvt_provider_info), "test", "1", nullptr, 0, 1};
+  dvt_provider_info info = {sizeof(dvt_provider_info), "test", "1", nullptr, 0, 1, 1};
 };
 
 struct dvt_kernel {

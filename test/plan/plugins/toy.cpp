@@ -37,7 +37,7 @@ struct dvt_kernel {
 namespace {
 
 const std::string fault = TOY_FAULT;
-const dvt_provider_info information{sizeof(dvt_provider_info), TOY_NAME, "1.0", nullptr, 0, 1};
+const dvt_provider_info information{sizeof(dvt_provider_info), TOY_NAME, "1.0", nullptr, 0, 1, 0};
 
 void misbehave(const char *phase) {
   if (fault == std::string("crash_") + phase)

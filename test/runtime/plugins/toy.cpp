@@ -5,8 +5,11 @@
 // checks what the runtime promises.
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "providers/Stateless.h"
@@ -23,8 +26,17 @@ struct dvt_kernel {
 namespace {
 
 constexpr uint64_t kWorkspace = 256;
-const dvt_provider_info information{
-    sizeof(dvt_provider_info), TOY_NAME, TOY_VERSION, nullptr, 0, 0};
+const bool isConcurrent = std::string_view(TOY_NAME) != "spare";
+
+/// The spare one is as if built before the door had concurrent_prepare: what follows is not read.
+const dvt_provider_info information{isConcurrent ? sizeof(dvt_provider_info)
+                                                 : offsetof(dvt_provider_info, concurrent_prepare),
+                                    TOY_NAME,
+                                    TOY_VERSION,
+                                    nullptr,
+                                    0,
+                                    0,
+                                    1};
 
 const dvt_provider_info *info(dvt_provider *) { return &information; }
 
@@ -68,6 +80,14 @@ dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
 dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem,
                  const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **out,
                  dvt_error *error) {
+  static std::atomic<int> inside{0};
+  struct Stay {
+    int before = inside++;
+    ~Stay() { --inside; }
+  } stay;
+  std::this_thread::yield(); // so that others would come in
+  if (!isConcurrent && (stay.before > 0 || inside > 1))
+    return fail(error, "is called by two threads at once");
   std::string algorithm = candidate->algorithm;
   if (algorithm != "plain" && algorithm != "fixed" && algorithm != "transposed")
     return fail(error, "knows no such algorithm", DVT_UNSUPPORTED);

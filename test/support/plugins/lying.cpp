@@ -9,7 +9,7 @@ using namespace stateless;
 
 namespace {
 
-const dvt_provider_info information{sizeof(dvt_provider_info), "lying", "1.0", nullptr, 0, 1};
+const dvt_provider_info information{sizeof(dvt_provider_info), "lying", "1.0", nullptr, 0, 1, 0};
 
 dvt_candidate sound() {
   dvt_candidate c{};
