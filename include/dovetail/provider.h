@@ -17,7 +17,8 @@
  *
  * Threads: create, info, propose, compile and prepare are called by one thread at a time for one
  * provider, but for prepare where dvt_provider_info.concurrent_prepare allows more; run may be
- * called by several threads at once on one kernel, each with its own workspace and outputs. Strings and arrays passed in live until the call returns unless stated otherwise.
+ * called by several threads at once on one kernel, each with its own workspace and outputs. Strings
+ * and arrays passed in live until the call returns unless stated otherwise.
  */
 #ifndef DOVETAIL_PROVIDER_H
 #define DOVETAIL_PROVIDER_H

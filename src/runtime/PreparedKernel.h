@@ -27,7 +27,7 @@ public:
     std::shared_ptr<ConstantMemory> memory =
         nullptr;                      ///< for packed constants; the kernel keeps it alive
     ConstantMemory::Share share = {}; ///< of it, which is used first
-    double *packingMicros = nullptr; ///< the time spent on packing is added to it
+    double *packingMicros = nullptr;  ///< the time spent on packing is added to it
   };
   /// `keepAlive` is what must outlive the kernel: the plug-ins and the memory of its constants and
   /// bytes.

@@ -20,8 +20,8 @@ Plan layersPlan(const std::vector<std::string> &algorithms, bool fallback) {
     // Every third layer has the weights of the one before: its kernel is shared.
     uint32_t w = maker.constant(noise(16, 7 + i / 3), {4, 4}), product = maker.value({4, 4});
     std::string provider = i % 2 ? "spare" : "toy";
-    PlanStep &step = maker.step("mat_mul", {x, w}, {product}, algorithms[i % algorithms.size()],
-                                provider);
+    PlanStep &step =
+        maker.step("mat_mul", {x, w}, {product}, algorithms[i % algorithms.size()], provider);
     step.choice.candidate.packedBytes = 64 + i;
     if (fallback)
       step.fallback =

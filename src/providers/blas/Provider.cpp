@@ -22,8 +22,8 @@ struct dvt_provider {
     version = "3#";
     if (!host || host->struct_size < end || !host->runs_only)
       describeAll();
-    info = {
-        sizeof info, "blas", version.c_str(), infos.data(), static_cast<uint32_t>(infos.size()), 0, 0};
+    info = {sizeof info, "blas", version.c_str(), infos.data(), static_cast<uint32_t>(infos.size()),
+            0,           0};
   }
   void describeAll() {
     libraries->open();

@@ -23,7 +23,7 @@ struct dvt_provider {
     version = library->isLoaded() ? "1+cuDNN-" + library->versionText : "1";
     libraryInfo = {sizeof libraryInfo, "cuDNN", library->versionText.c_str(), library->file.c_str(),
                    library->missing.c_str()};
-    info = {sizeof info, "cudnn", version.c_str(), &libraryInfo, 1, 1};
+    info = {sizeof info, "cudnn", version.c_str(), &libraryInfo, 1, 1, 0};
   }
   std::shared_ptr<const Library> library; ///< kernels hold it, too
   std::shared_ptr<Handles> handles;

@@ -30,7 +30,7 @@ struct dvt_provider {
     std::mutex mutex;
     std::weak_ptr<const Program> program;
   };
-  std::mutex mutex; ///< guards `programs`, not what is in it
+  std::mutex mutex;                                        ///< guards `programs`, not what is in it
   std::map<std::string, std::shared_ptr<Shared>> programs; ///< by programKey
   std::string version;
   dvt_library_info libraryInfo;
@@ -251,8 +251,8 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a candidate or arguments");
   ProblemReader reader(*problem);
   std::string reason;
-  std::shared_ptr<dvt_provider::Shared> place = placeOf(
-      *provider, *problem, programKey(*target, *problem, *candidate, args->threads));
+  std::shared_ptr<dvt_provider::Shared> place =
+      placeOf(*provider, *problem, programKey(*target, *problem, *candidate, args->threads));
   std::unique_lock guard(place->mutex);
   std::shared_ptr<const Program> program = place->program.lock();
   if (!program) {
