@@ -163,6 +163,8 @@ typedef struct dvt_compile_options {
   int32_t deterministic;
   const char *states; /* "auto" for inputs past_* and outputs present_*, "IN=OUT,IN=OUT", or NULL */
   const char *target; /* "cpu" (or NULL), or a device as "cuda:sm_90", which need not be here */
+  const char *typical; /* "N=1,L=128": usual values of dimensions that stay open, at which kernels
+                          are timed, or NULL */
 } dvt_compile_options;
 
 /* Compiles an ONNX model into a file that dvt_model_load takes. */

@@ -164,6 +164,7 @@ Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file, const ReadOpti
     plan.problemsTimed = measured.problemsTimed;
     plan.problemsFromCache = measured.problemsFromCache;
     plan.problemsEstimated = measured.problemsEstimated;
+    plan.typicalSizes = std::move(measured.typicalSizes);
   }
   auto problems = checkPlan(plan);
   if (!problems)

@@ -103,7 +103,9 @@ struct PlanStep {
   /// Runs when the provider of `choice` is not there or has another version. Layouts may differ
   /// from those of the step's values: the runtime converts.
   std::optional<KernelChoice> fallback;
-  std::vector<std::string> lateProviders;           ///< in order of preference, LateBound only
+  std::vector<std::string> lateProviders; ///< in order of preference, LateBound only
+  std::string lateAlgorithm; ///< LateBound: what was best of the first of them when planning; it
+                             ///< runs wherever it is on offer. May be empty
   uint64_t workspaceOffset = 0, workspaceBytes = 0; ///< in the arena; static extents only
   std::vector<Extent> data;                         ///< ShapeData only
   std::vector<uint32_t> bodies;                     ///< blocks, control flow only
@@ -214,6 +216,7 @@ struct Plan {
   std::vector<RegionReport> reports;
   std::vector<WholeModelTiming> timings;
   double planningSeconds = 0;
+  SymbolValues typicalSizes; ///< of symbols, at which steps with free extents were timed
   uint32_t problemsTimed = 0, problemsFromCache = 0, problemsEstimated = 0;
 
   /// Of all blocks.

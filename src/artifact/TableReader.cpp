@@ -107,6 +107,7 @@ Status readStep(const table::Step &s, PlanBlock &block) {
     if (Status status = readChoice(s.fallback(), to.fallback.emplace()); !status)
       return status;
   to.lateProviders = texts(s.late_providers());
+  to.lateAlgorithm = text(s.late_algorithm());
   to.workspaceOffset = s.workspace_offset();
   to.workspaceBytes = s.workspace_bytes();
   to.bodies = numbers(s.bodies());
@@ -236,6 +237,10 @@ Status readMeasuredTable(const uint8_t *data, uint64_t bytes, bool alternatives,
   plan.problemsTimed = m.problems_timed();
   plan.problemsFromCache = m.problems_from_cache();
   plan.problemsEstimated = m.problems_estimated();
+  for (fb::uoffset_t i = 0; m.typical_sizes() && i < m.typical_sizes()->size(); ++i) {
+    const table::TypicalSize &size = *m.typical_sizes()->Get(i);
+    plan.typicalSizes[text(size.symbol())] = size.size();
+  }
   Status status = each(m.reports(), [&](const table::Report &r) {
     RegionReport &to = plan.reports.emplace_back();
     to.problem = r.problem();

@@ -78,6 +78,9 @@ fb::Offset<table::Step> TableWriter::step(const PlanStep &s) {
   if (s.fallback)
     fallback = choice(*s.fallback);
   auto late = texts(s.lateProviders);
+  fb::Offset<fb::String> lateAlgorithm;
+  if (!s.lateAlgorithm.empty())
+    lateAlgorithm = text(s.lateAlgorithm);
   auto data = extents(s.data);
   auto bodies = out.CreateVector(s.bodies);
   std::vector<uint32_t> axes;
@@ -88,8 +91,8 @@ fb::Offset<table::Step> TableWriter::step(const PlanStep &s) {
   }
   return table::CreateStep(out, uint8_t(s.kind), label, s.problem, inputs, outputs, chosen,
                            fallback, late, s.workspaceOffset, s.workspaceBytes, data, bodies,
-                           s.report, s.carried, out.CreateVector(axes),
-                           out.CreateVector(backwards));
+                           s.report, s.carried, out.CreateVector(axes), out.CreateVector(backwards),
+                           lateAlgorithm);
 }
 
 fb::Offset<table::Block> TableWriter::block(const PlanBlock &b) {
@@ -164,8 +167,11 @@ std::string TableWriter::measured(const Plan &plan) {
   auto timings = tables<table::Timing>(plan.timings, [&](const WholeModelTiming &t) {
     return table::CreateTiming(out, text(t.name), t.micros, t.low, t.high, t.chosen);
   });
+  auto sizes = tables<table::TypicalSize>(plan.typicalSizes, [&](const auto &entry) {
+    return table::CreateTypicalSize(out, text(entry.first), entry.second);
+  });
   out.Finish(table::CreateMeasured(out, reports, timings, plan.planningSeconds, plan.problemsTimed,
-                                   plan.problemsFromCache, plan.problemsEstimated));
+                                   plan.problemsFromCache, plan.problemsEstimated, sizes));
   return take();
 }
 

@@ -64,8 +64,9 @@ std::string stepText(const PlanStep &step) {
     body = choiceText(step.choice);
     break;
   case StepKind::LateBound:
-    body = fmt::format("bound at run time, first of {}; else {}",
-                       fmt::join(step.lateProviders, ", "), choiceText(step.choice));
+    body = fmt::format(
+        "bound at run time, first of {}{}; else {}", fmt::join(step.lateProviders, ", "),
+        step.lateAlgorithm.empty() ? "" : " with " + step.lateAlgorithm, choiceText(step.choice));
     break;
   case StepKind::ShapeData:
     body = "extents " + extentsText(step.data);

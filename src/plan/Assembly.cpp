@@ -228,6 +228,7 @@ void Assembler::addKernel(const CoverOption &option, const OptionMeaning &meanin
   if (meaning.kind == OptionMeaning::Kind::LateBound) {
     step.kind = StepKind::LateBound;
     step.lateProviders = {meaning.library->candidate.provider};
+    step.lateAlgorithm = meaning.library->candidate.algorithm;
   } else {
     addFallback(step, problem.problem, (*chosen.evaluations)[meaning.region], trial);
   }

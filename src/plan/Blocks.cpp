@@ -63,6 +63,7 @@ uint32_t appendBlocks(Plan &outer, Plan inner) {
     }
     outer.blocks.push_back(std::move(block));
   }
+  outer.typicalSizes.merge(inner.typicalSizes);
   for (RegionReport &report : inner.reports) {
     report.problem = problems[report.problem];
     outer.reports.push_back(std::move(report));

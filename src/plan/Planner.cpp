@@ -10,16 +10,6 @@
 
 namespace dovetail::plan {
 
-SymbolValues representativeValues(const SymbolRanges &ranges) {
-  SymbolValues values;
-  for (const auto &[symbol, range] : ranges) {
-    int64_t value = std::clamp<int64_t>(64, range.min, range.max);
-    value = value / range.divisor * range.divisor;
-    values[symbol] = std::max(value, std::max<int64_t>(range.min, range.divisor));
-  }
-  return values;
-}
-
 uint64_t constantBytes(const OpTable &table) {
   uint64_t bytes = 0;
   for (const TableValue &value : table.values)
@@ -52,6 +42,19 @@ void Planner::observe(const Plan &plan, const std::vector<double> &stepMicros) {
 double Planner::State::costOf(const Trial &trial, const Problem &problem) const {
   double alone = plan::costOf(trial, problem, target, representative);
   return stepTimes.empty() ? alone : stepTimes.of(problem.text(), trial.candidate, alone);
+}
+
+/// Of a library's kernel that is bound at first execution for each signature of extents: binding is
+/// paid by the runs for which a signature is taken to last.
+double Planner::State::costOfLateBinding(const Trial &library, const Problem &problem) const {
+  constexpr double kRunsOfASignature = 20;
+  bool lasts = true;
+  for (const ProblemValue &value : problem.values)
+    for (const Extent &extent : value.extents)
+      if (!extent.isStatic())
+        for (const std::string &symbol : extent.symbols())
+          lasts &= lasting.contains(symbol);
+  return costOf(library, problem) + 1000 * library.prepareMillis / (lasts ? kRunsOfASignature : 1);
 }
 
 /// Whether the table, or a body in it, has a node of that name.
@@ -138,19 +141,11 @@ Status Planner::State::formProblems() {
 }
 
 Expected<std::vector<PosedProblem>> Planner::State::posedProblems() {
+  if (!sizes)
+    return sizes.error();
   Jobs jobs;
   std::vector<State *> all;
   collect(all);
-  // The table keeps ranges only of symbols that have one of their own.
-  SymbolRanges ranges = table.ranges;
-  for (State *part : all)
-    for (const TableValue &value : part->table.values)
-      for (const Extent &extent : value.extents)
-        if (!extent.isStatic())
-          for (const std::string &symbol : extent.symbols())
-            ranges.try_emplace(symbol);
-  for (State *part : all)
-    part->representative = representativeValues(ranges);
   for (State *part : all)
     if (Status status = part->propose(jobs, [](size_t, size_t, const Problem &) {}); !status)
       return status.takeError();
@@ -159,8 +154,13 @@ Expected<std::vector<PosedProblem>> Planner::State::posedProblems() {
 
 Status Planner::State::evaluate() {
   auto start = std::chrono::steady_clock::now();
+  if (!sizes)
+    return sizes.error();
   if (Status forced = checkForced(); !forced)
     return forced;
+  if (!representative.empty())
+    options.log(LogLevel::Debug, "kernels for free extents are timed at {}",
+                sizesText(representative));
   auto lastReport = start;
   auto report = [&](size_t done, size_t total, const Problem &problem) {
     auto now = std::chrono::steady_clock::now();

@@ -36,6 +36,8 @@ struct PlannerOptions {
   std::vector<std::string>
       forget; ///< providers whose trials are not kept: they lack their compiler here
   bool deterministic = false; ///< only deterministic candidates of class "f32"
+  /// Usual sizes of symbols, by name: kernels are timed at these. Others are chosen (typicalSizes).
+  SymbolValues typical;
   WorkerOptions worker;
   Log log;
   /// done of total problems; called about ten times a second at most.

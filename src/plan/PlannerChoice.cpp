@@ -16,6 +16,8 @@ namespace {
 // Weights of CoverOption::against for each op: of a choice against the preference, and of one that
 // nobody would make who has another.
 constexpr uint32_t kAgainstPreference = 16, kLastResort = 1;
+/// Of a kernel bound late: each signature of extents holds packed constants of its own.
+constexpr uint64_t kMostLatePackedBytes = uint64_t(256) << 10;
 
 } // namespace
 
@@ -53,7 +55,9 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
   auto offer = [&](const Trial &shown, OptionMeaning meaning) {
     Best best;
     best.meaning = meaning;
-    best.option.cost = costOf(shown, problem.problem);
+    best.option.cost = meaning.kind == OptionMeaning::Kind::LateBound
+                           ? costOfLateBinding(shown, problem.problem)
+                           : costOf(shown, problem.problem);
     const Candidate &candidate = shown.candidate;
     bool library = isLibrary(candidate.provider);
     // Beside measured times an estimate is taken with caution.
@@ -111,7 +115,8 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
                       [](const std::string &text) { return text.empty(); }) &&
           std::all_of(trial.candidate.outputLayouts.begin(), trial.candidate.outputLayouts.end(),
                       [](const std::string &text) { return text.empty(); });
-      if (!allowed(trial) || !isLibrary(trial.candidate.provider) || !rowMajor)
+      if (!allowed(trial) || !isLibrary(trial.candidate.provider) || !rowMajor ||
+          trial.candidate.packedBytes > kMostLatePackedBytes)
         continue;
       offer(trial, {OptionMeaning::Kind::LateBound, region, runtimeKernel, &trial, 0, 0});
     }
@@ -368,6 +373,8 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
       for (uint32_t &body : step.bodies)
         body = blocks[body];
   if (plan) {
+    for (const auto &[symbol, size] : representative)
+      plan->typicalSizes.emplace(symbol, size);
     countProblems();
     plan->problemsTimed = static_cast<uint32_t>(statistics.timed);
     plan->problemsFromCache = static_cast<uint32_t>(statistics.fromCache);

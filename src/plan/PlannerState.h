@@ -18,6 +18,7 @@
 #include "plan/Evaluations.h"
 #include "plan/MeasuringOrder.h"
 #include "plan/StepTimes.h"
+#include "plan/TypicalSizes.h"
 
 namespace dovetail::plan {
 
@@ -25,8 +26,6 @@ inline bool isLibrary(const std::string &provider) {
   return provider != "native" && provider != "reference";
 }
 
-/// Values at which symbolic problems are timed: modest sizes inside their ranges.
-SymbolValues representativeValues(const SymbolRanges &ranges);
 /// Of all constants of the table.
 uint64_t constantBytes(const OpTable &table);
 
@@ -37,7 +36,9 @@ struct Planner::State {
   std::map<std::string, std::string> providers;
   PlannerOptions options;
   Statistics statistics;
-  SymbolValues representative;
+  SymbolValues representative;   ///< sizes at which problems with symbols are tried and timed
+  Status sizes;                  ///< why there are none
+  std::set<std::string> lasting; ///< symbols that mostly keep their value from run to run
   std::unique_ptr<Evaluations> ownEvaluations; ///< the model's; bodies use them, too
   Evaluations &evaluations;
   std::vector<std::unique_ptr<State>> bodies; ///< of the table
@@ -52,7 +53,7 @@ struct Planner::State {
   State(const OpTable &table, Target target, std::map<std::string, std::string> providers,
         PlanCache &cache, PlannerOptions given)
       : table(table), target(target), providers(providers), options(std::move(given)),
-        representative(representativeValues(table.ranges)),
+        sizes(chooseSizes()), lasting(lastingSymbols(table)),
         ownEvaluations(
             std::make_unique<Evaluations>(target, this->providers, cache, options, footprint())),
         evaluations(*ownEvaluations) {
@@ -60,10 +61,18 @@ struct Planner::State {
   }
   State(const OpTable &table, const State &outer)
       : table(table), target(outer.target), providers(outer.providers), options(outer.options),
-        representative(outer.representative), evaluations(outer.evaluations) {
+        representative(usableSizes(table, outer.representative)), sizes(Status::success()),
+        lasting(outer.lasting), evaluations(outer.evaluations) {
     addBodies();
   }
 
+  Status chooseSizes() {
+    auto typical = typicalSizes(table, options.typical);
+    if (!typical)
+      return typical.takeError();
+    representative = usableSizes(table, std::move(*typical));
+    return Status::success();
+  }
   void addBodies() {
     for (const OpTable &body : table.bodies)
       bodies.push_back(std::make_unique<State>(body, *this));
@@ -79,7 +88,7 @@ struct Planner::State {
     uint64_t activations = 0;
     for (const TableValue &value : table.values)
       if (!value.constant)
-        if (auto count = elementCount(value.extents).evaluate(representativeValues(table.ranges)))
+        if (auto count = elementCount(value.extents).evaluate(representative))
           activations = std::max(activations, bytesOf(value.type, *count));
     return constantBytes(table) + 2 * activations;
   }
@@ -108,6 +117,7 @@ struct Planner::State {
   bool hasNode(const std::string &name) const;
   Status checkForced() const;
   double costOf(const Trial &trial, const Problem &problem) const;
+  double costOfLateBinding(const Trial &library, const Problem &problem) const;
   /// Estimates of extents known only at run time do not compare: the reference comes last.
   std::pair<bool, double> rankOf(const Trial &trial, const Problem &problem) const {
     return {trial.candidate.provider == "reference", costOf(trial, problem)};

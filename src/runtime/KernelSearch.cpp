@@ -136,13 +136,16 @@ bool Model::Search::fitsLayouts(const Candidate &candidate) const {
   return true;
 }
 
-std::shared_ptr<PreparedKernel> Model::Search::offered(const Provider &provider, bool mayConvert) {
+/// The first that can be prepared, an algorithm that is preferred before others.
+std::shared_ptr<PreparedKernel> Model::Search::offered(const Provider &provider, bool mayConvert,
+                                                       const std::string &preferred) {
   if (provider.functions().compile)
     return nullptr; // its kernels need a compiler, which is not here
   ProviderLock lock;
   Proposal proposal = provider.propose(model.target, problem);
-  auto rank = [](const Candidate &candidate) {
-    return candidate.estimateMicros < 0 ? INFINITY : candidate.estimateMicros;
+  auto rank = [&](const Candidate &candidate) {
+    return std::make_pair(preferred.empty() || candidate.algorithm != preferred,
+                          candidate.estimateMicros < 0 ? INFINITY : candidate.estimateMicros);
   };
   std::stable_sort(proposal.candidates.begin(), proposal.candidates.end(),
                    [&](const Candidate &a, const Candidate &b) { return rank(a) < rank(b); });
@@ -167,7 +170,7 @@ Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t blockNumber, ui
   if (specialised && step.kind == StepKind::LateBound)
     for (size_t i = 0; i < step.lateProviders.size() && !kernel; ++i)
       if (const Provider *provider = options.plugins->find(step.lateProviders[i]))
-        kernel = search.offered(*provider, false);
+        kernel = search.offered(*provider, false, i == 0 ? step.lateAlgorithm : "");
   if (kernel)
     return kernel;
   if (specialised && anyExtents) {

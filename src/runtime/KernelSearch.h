@@ -24,7 +24,8 @@ struct Model::Search {
   /// Of a choice as the plan states it.
   std::shared_ptr<PreparedKernel> stored(const KernelChoice &choice);
   std::shared_ptr<PreparedKernel> otherVersion(const KernelChoice &choice);
-  std::shared_ptr<PreparedKernel> offered(const Provider &provider, bool mayConvert);
+  std::shared_ptr<PreparedKernel> offered(const Provider &provider, bool mayConvert,
+                                          const std::string &preferred = "");
   /// The kernel that the model has already, or a new one. `kernel` is the number of its bytes, or
   /// -1.
   std::shared_ptr<PreparedKernel> prepare(const Provider &provider, const Candidate &candidate,

@@ -56,6 +56,9 @@ Plan richPlan() {
   plan.reports.push_back(report);
   plan.timings.push_back({"mixed", 10, 9, 11, true});
   plan.planningSeconds = 1.25;
+  plan.typicalSizes = {{"N", 8}};
+  plan.blocks[0].steps[2].lateProviders = {"toy", "spare"};
+  plan.blocks[0].steps[2].lateAlgorithm = "plain";
   PlanStep &scan = plan.blocks[0].steps.emplace_back(); // over the columns of x, the last one first
   scan.kind = StepKind::Scan;
   scan.label = "scan";

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options and commands that do not exist or make no sense, and places that cannot be written."""
+import json
 import os
 import sqlite3
 
@@ -44,6 +45,8 @@ WRONG = {
     "--dump": (["nonsense"], "no such stage; the stages are import, graph, regions, plan"),
     "--dim": (["N", "=3", "N=", "N=abc", "N=-3", "N=2.5", "N=99999999999999999999", "N=9999999999999999"],
               "--dim '.*': (expected NAME=N|'.*' is not a whole number)"),
+    "--typical": (["N", "=3", "N=", "N=abc", "N=-3", "N=2.5", "N=9999999999999999"],
+                  "--typical '.*': (expected NAME=N|'.*' is not a whole number)"),
     "--force": (["positive", "=native:x", "positive=", "positive=native"],
                 "--force '.*': expected NODE=PROVIDER:ALGORITHM"),
 }
@@ -55,7 +58,8 @@ def test_wrong_value(dovetail, free, option, text, says):
     dovetail.refuses(2, "run", free, f"{option}={text}", says=says)
 
 
-@pytest.mark.parametrize("option", ["--threads", "--only", "--prefer", "--output", "--cache", "--dim", "--force"])
+@pytest.mark.parametrize("option", ["--threads", "--only", "--prefer", "--output", "--cache", "--dim", "--typical",
+                                    "--force"])
 def test_value_left_out(dovetail, tiny, option):
     for arguments in [option], [f"{option}="], [option, "--json"]:
         dovetail.refuses(2, "run", tiny, *arguments, says=f"{option} needs a value")
@@ -74,6 +78,26 @@ def test_dimensions(dovetail, tiny, free):
     dovetail.refuses(3, "run", free, ESTIMATE, "--dim=N=1000000000", "--dim=M=1000", says="memory|too large")
     dovetail("run", free, ESTIMATE, "--dim=N=0", "--dim=M=3")
     dovetail("run", free, ESTIMATE, "--dim=N=3", "--dim=N=3", "--dim=M=3")
+
+
+def test_typical_sizes(dovetail, tiny, free):
+    """Kernels for free extents are timed at sizes that the user gives or that are chosen; the extents stay free."""
+    dovetail.refuses(2, "run", free, ESTIMATE, "--typical=Q=3", says="'Q', which is none of the open dimensions: M, N")
+    dovetail.refuses(2, "run", tiny, ESTIMATE, "--typical=N=3", says="'N', which is none of the open dimensions: none")
+    dovetail.refuses(2, "run", free, "--typical=N=3", "--typical=N=4", says="'N' the two values 3 and 4")
+    dovetail.refuses(2, "run", free, ESTIMATE, "--typical=N=0", "--dim=M=3", says="0 of 'N' is impossible.*from 1")
+    for arguments, sizes in [([], {"N": 1, "M": 64}), (["--typical=N=7"], {"N": 7, "M": 64}),
+                             (["--typical=N=7", "--dim=M=5"], {"N": 7})]:
+        report = json.loads(dovetail("explain", free, "--json", "--no-cache", *arguments).stdout)
+        assert report["typical_sizes"] == sizes
+        (step,) = report["steps"]
+        assert step["timed_at"] == sizes and step["micros"] > 0
+    assert "timed at M=64, N=7" in dovetail("explain", free, "--no-cache", "--typical=N=7").stdout
+    dovetail("compile", free, "--no-cache", "--typical=N=7", "-o", "free.dvt")
+    assert json.loads(dovetail("explain", "free.dvt", "--json").stdout)["typical_sizes"] == {"N": 7, "M": 64}
+    for rows in 2, 70:
+        dovetail("run", "free.dvt", f"--dim=N={rows}", "--dim=M=3")
+    dovetail("bench", free, "--no-cache", "--repeat=1", "--typical=N=7", "--typical=M=9")
 
 
 def test_providers(dovetail, tiny):

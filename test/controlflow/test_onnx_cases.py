@@ -25,10 +25,6 @@ REFUSED = {
 }
 
 
-# What comes out of a sequence meets a number there, and trials of free extents choose another one.
-WRONGLY_REFUSED = "test_sequence_map_add_1_sequence_1_tensor.*"
-
-
 def array_of(tensor) -> np.ndarray:
     """bf16 in the form that the command takes."""
     array = numpy_helper.to_array(tensor) if isinstance(tensor, onnx.TensorProto) else np.asarray(tensor)
@@ -77,8 +73,6 @@ def test_case(tmp_path, name):
         done = command("compile", path, "-o", tmp_path / "model.dvt", "--select=estimate", "--no-cache", code=2)
         assert re.search(reason, done.stderr), done.stderr
         return
-    if re.fullmatch(WRONGLY_REFUSED, name):
-        pytest.xfail("no provider is found for an addition to a free extent")
     for number, (inputs, outputs) in enumerate(case.data_sets):
         graph = case.model.graph
         feeds = {key: array for value, given in zip(graph.input, inputs)

@@ -203,6 +203,63 @@ TEST_F(PlannerTest, saysHowRegionsCouldBeSplitOrFused) {
   EXPECT_EQ(split[0].outcome, "slower");
 }
 
+/// relu and exp of [N, 8], and the sum of the latter with [10, 8].
+TableSketch freeRows() {
+  TableSketch sketch;
+  uint32_t x = sketch.input({1, 8}), y = sketch.input({10, 8});
+  uint32_t r = sketch.op("relu", OpRole::Pointwise, {x}, {1, 8}, 14);
+  uint32_t e = sketch.op("exp", OpRole::Pointwise, {r}, {1, 8}, 13);
+  for (uint32_t value : {x, r, e})
+    sketch.table.values[value].extents[0] = Extent::symbol("N");
+  sketch.output(r);
+  sketch.output(sketch.op("add", OpRole::Pointwise, {e, y}, {10, 8}, 14));
+  sketch.table.requirements = {
+      {Requirement::Relation::Equal, Extent::symbol("N"), 10, "Add 'add_2'"}};
+  return sketch;
+}
+
+TEST_F(PlannerTest, freeExtentsAreTimedAtSizesThatTheModelAllows) {
+  TableSketch sketch = freeRows();
+  auto made = plan(sketch);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->typicalSizes, (SymbolValues{{"N", 10}}));
+  EXPECT_GT(statistics.timed, 0u);
+  EXPECT_EQ(statistics.estimated, 0u);
+  EXPECT_EQ(statistics.failures, 0u);
+  // The toy takes no extents at run time: as a library it is asked at first execution.
+  bool anyLate = false;
+  for (const PlanStep &step : made->blocks.front().steps) {
+    EXPECT_GE(made->reports[step.report].micros, 0) << step.label;
+    if (step.kind != StepKind::LateBound)
+      continue;
+    anyLate = true;
+    EXPECT_EQ(step.lateProviders, std::vector<std::string>{"toy"});
+    EXPECT_EQ(step.lateAlgorithm, "interpret");
+    EXPECT_EQ(step.choice.candidate.provider, "reference");
+  }
+  EXPECT_TRUE(anyLate);
+  auto again = plan(sketch);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(statistics.timed, 0u);
+  EXPECT_EQ(kernelsOf(*made), kernelsOf(*again));
+}
+
+TEST_F(PlannerTest, typicalSizesAreTheUsers) {
+  TableSketch sketch = freeRows();
+  sketch.table.requirements.clear();
+  options.typical = {{"N", 10}};
+  auto made = plan(sketch);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->typicalSizes, options.typical);
+  options.typical = {{"N", 12}}; // other sizes, other measurements
+  ASSERT_TRUE(plan(sketch));
+  EXPECT_GT(statistics.timed, 0u);
+  options.typical = {{"Q", 12}};
+  auto refused = plan(sketch);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::BadInput);
+}
+
 TEST(MeasuringOrder, goesByWhatIsAtStake) {
   auto turns = measuringOrder({{3, 1, true},     // little
                                {50, 20, true},   // most of the model

@@ -160,6 +160,32 @@ TEST(SymbolicPlan, LateBoundStepsAskTheirProviders) {
   EXPECT_EQ(messages.find("bound to toy"), std::string::npos) << messages;
 }
 
+TEST(SymbolicPlan, LateBoundStepsTakeThePlannedAlgorithmWhereItIsOnOffer) {
+  for (auto [algorithm, bound] :
+       {std::pair{"plain", "spare:plain"}, std::pair{"gone", "spare:fixed"}}) {
+    PlanMaker maker;
+    maker.plan.symbols["N"] = {1, 1000, 1};
+    uint32_t x = maker.input("x", {N});
+    maker.symbol("N", x, 0, {1, 1000, 1});
+    PlanStep &late = maker.step("relu", {x}, {maker.outputValue("y", {N})});
+    late.kind = StepKind::LateBound;
+    late.lateProviders = {"spare"};
+    late.lateAlgorithm = algorithm;
+    std::string messages;
+    ModelOptions options = toyOptions();
+    options.log = {[](void *out, int, const char *message) {
+                     *static_cast<std::string *>(out) += std::string(message) + "\n";
+                   },
+                   &messages, LogLevel::Debug};
+    auto model = Model::create(maker.take(), options);
+    ASSERT_TRUE(model) << model.error().message;
+    auto session = Session::create(*model);
+    ASSERT_TRUE(session);
+    EXPECT_EQ(runOnce(**session, {-1, 2}, {2}), (std::vector<float>{0, 2}));
+    EXPECT_NE(messages.find(std::string("bound to ") + bound), std::string::npos) << messages;
+  }
+}
+
 TEST(SymbolicPlan, FixedKernelsOfASymbolicProblemAreBoundLate) {
   PlanMaker maker;
   maker.plan.symbols["N"] = {1, 1000, 1};

@@ -162,6 +162,10 @@ void addCheck(CLI::App &app, int &exitCode) {
       ->check(seconds());
   command->add_option("--dim", options->common.dims, "NAME=N: value of a symbol (may be repeated)")
       ->allow_extra_args(false);
+  command
+      ->add_option("--typical", options->common.typical,
+                   "NAME=N: value of an open dimension for the checks (may be repeated)")
+      ->allow_extra_args(false);
   command->callback([options, &exitCode] { exitCode = runCheck(*options); });
 }
 

@@ -139,6 +139,11 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
   app.add_flag("--no-cache", noCache, "neither read nor write the plan cache");
   app.add_option("--dim", dims, "NAME=N: value of a symbolic dimension (may be repeated)")
       ->allow_extra_args(false);
+  app.add_option("--typical", typical,
+                 "NAME=N: usual value of a dimension that stays open; kernels are timed at it (may "
+                 "be repeated; default: chosen, 'explain' shows them)")
+      ->allow_extra_args(false)
+      ->each(note("--typical"));
   app.add_option("--state", states,
                  "IN=OUT: this output becomes that input in the next run (may be repeated); auto: "
                  "past_* and present_*. A cache that is appended to grows in place")
@@ -155,6 +160,24 @@ Expected<std::pair<std::string, std::string>> splitPair(const std::string &text,
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     return badInput("{} '{}': expected {}", option, text, form);
   return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+/// NAME=N texts of an option into values by name.
+Status readSizes(const std::vector<std::string> &texts, const char *option, SymbolValues &values) {
+  for (const std::string &text : texts) {
+    auto pair = splitPair(text, option, "NAME=N");
+    if (!pair)
+      return pair.takeError();
+    auto value = parseNumber<int64_t>(pair->second);
+    if (!value || *value < 0 || *value > kLargestDimension)
+      return badInput("{} '{}': '{}' is not a whole number from 0 to {}", option, text,
+                      pair->second, kLargestDimension);
+    auto [known, isNew] = values.emplace(pair->first, *value);
+    if (!isNew && known->second != *value)
+      return badInput("{} gives '{}' the two values {} and {}", option, pair->first, known->second,
+                      *value);
+  }
+  return Status::success();
 }
 
 void logToStandardError(void *, int level, const char *message) {
@@ -238,19 +261,10 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
           text);
     planner.force.push_back({pair->first, pair->second});
   }
-  for (const std::string &text : options.dims) {
-    auto pair = splitPair(text, "--dim", "NAME=N");
-    if (!pair)
-      return pair.takeError();
-    auto value = parseNumber<int64_t>(pair->second);
-    if (!value || *value < 0 || *value > kLargestDimension)
-      return badInput("--dim '{}': '{}' is not a whole number from 0 to {}", text, pair->second,
-                      kLargestDimension);
-    auto [known, isNew] = session.dims.emplace(pair->first, *value);
-    if (!isNew && known->second != *value)
-      return badInput("--dim gives '{}' the two values {} and {}", pair->first, known->second,
-                      *value);
-  }
+  if (Status status = readSizes(options.dims, "--dim", session.dims); !status)
+    return status.takeError();
+  if (Status status = readSizes(options.typical, "--typical", planner.typical); !status)
+    return status.takeError();
   return session;
 }
 

@@ -27,7 +27,7 @@ struct CommonOptions {
   std::string target, device;          ///< to compile for: its name, the file that describes it
   std::set<std::string> planningGiven; ///< those of --select, --budget, --cache and --state given
   bool noCache = false;
-  std::vector<std::string> force, dims, states;
+  std::vector<std::string> force, dims, typical, states;
   double budget = 120;
   bool deterministic = false, json = false, verbose = false;
 

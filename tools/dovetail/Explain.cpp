@@ -9,6 +9,7 @@
 
 #include "CommandLine.h"
 #include "driver/WholeModel.h"
+#include "plan/TypicalSizes.h"
 #include "runtime/Model.h"
 
 namespace dovetail::cli {
@@ -19,8 +20,10 @@ std::string chosenLabel(const PlanStep &step) {
   case StepKind::Kernel:
     return step.choice.candidate.provider + ":" + step.choice.candidate.algorithm;
   case StepKind::LateBound:
-    return step.lateProviders.front() + " at first execution, else " +
-           step.choice.candidate.provider + ":" + step.choice.candidate.algorithm;
+    return step.lateProviders.front() +
+           (step.lateAlgorithm.empty() ? "" : ":" + step.lateAlgorithm) +
+           " at first execution, else " + step.choice.candidate.provider + ":" +
+           step.choice.candidate.algorithm;
   case StepKind::ShapeData:
     return "extents written by the runtime";
   case StepKind::Copy:
@@ -49,6 +52,23 @@ bool isStrided(const PlanBlock &block, const PlanStep &step) {
   return std::any_of(step.inputs.begin(), step.inputs.end(), [&](uint32_t value) {
     return value != kNoValue && !block.values[value].strides.empty();
   });
+}
+
+/// Sizes of the symbols of a step's problem at which it was timed; none where it has no symbols or
+/// was not.
+SymbolValues timedAt(const Plan &plan, const PlanStep &step) {
+  SymbolValues sizes;
+  if (step.report >= plan.reports.size() || plan.reports[step.report].micros < 0)
+    return sizes;
+  auto problem = Problem::parse(plan.problems[plan.reports[step.report].problem]);
+  if (!problem || !problem->hasSymbols())
+    return sizes;
+  for (const ProblemValue &value : problem->values)
+    for (const Extent &extent : value.extents)
+      for (const std::string &symbol : extent.symbols())
+        if (auto known = plan.typicalSizes.find(symbol); known != plan.typicalSizes.end())
+          sizes.insert(*known);
+  return sizes;
 }
 
 /// A step and where it stands.
@@ -126,6 +146,8 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
       const RegionReport &report = plan.reports[step.report];
       item["ops"] = report.ops;
       item["micros"] = report.micros;
+      if (SymbolValues sizes = timedAt(plan, step); !sizes.empty())
+        item["timed_at"] = sizes;
       item["conversion"] = report.conversion;
       item["conversion_micros"] = report.conversionMicros;
       nlohmann::json alternatives = nlohmann::json::array();
@@ -151,6 +173,7 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
           {"selection", plan.selection},
           {"providers", plan.providers},
           {"arena_bytes", plan.blocks.front().arenaBytes},
+          {"typical_sizes", plan.typicalSizes},
           {"problems_timed", plan.problemsTimed},
           {"problems_from_cache", plan.problemsFromCache},
           {"problems_estimated", plan.problemsEstimated},
@@ -186,6 +209,8 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
     std::printf("  %10s  %s%s%s\n", duration(report ? report->micros : -1).c_str(),
                 chosenLabel(step).c_str(), isInPlace(block, step) ? ", in place" : "",
                 isStrided(block, step) ? ", strided" : "");
+    if (SymbolValues sizes = timedAt(plan, step); !sizes.empty())
+      std::printf("              timed at %s\n", plan::sizesText(sizes).c_str());
     if (i < states.size() && !states[i].note.empty())
       std::printf("              runs %s: %s\n", states[i].running.c_str(), states[i].note.c_str());
     if (!report)

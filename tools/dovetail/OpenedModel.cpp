@@ -247,7 +247,11 @@ Expected<std::unique_ptr<Session>> bindSession(const OpenedModel &opened,
       return status.takeError();
     bound[i] = true;
   }
-  if (Status status = bindNoise(**session, plan, bound, memory, settings->dims); !status)
+  SymbolValues sizes = settings->dims;
+  if (!opened.isArtifact)
+    for (const auto &[name, size] : settings->planner.typical)
+      sizes.try_emplace(Extent::symbol(name).text(), size);
+  if (Status status = bindNoise(**session, plan, bound, memory, sizes); !status)
     return status.takeError();
   return session;
 }

@@ -26,16 +26,16 @@ std::vector<std::string> splitList(const char *text, char separator) {
   return parts;
 }
 
-Status readDimensions(const char *text, SymbolValues &values) {
+Status readSizes(const char *option, const char *text, SymbolValues &values) {
   for (const std::string &part : splitList(text, ',')) {
     size_t equals = part.find('=');
     int64_t value = 0;
     const char *end = part.data() + part.size();
     if (equals == std::string::npos || equals == 0)
-      return badInput("dimensions: '{}' is not NAME=N", part);
+      return badInput("{}: '{}' is not NAME=N", option, part);
     auto [stop, failure] = std::from_chars(part.data() + equals + 1, end, value);
     if (failure != std::errc() || stop != end || value < 0)
-      return badInput("dimensions: '{}' is not NAME=N with a whole number of at least 0", part);
+      return badInput("{}: '{}' is not NAME=N with a whole number of at least 0", option, part);
     values[part.substr(0, equals)] = value;
   }
   return Status::success();
@@ -61,7 +61,9 @@ Status readChoice(const dvt_compile_options &given, CompileOptions &options) {
   if (given.lock_file)
     return badInput("lock_file is '{}'; replay reads the plan cache, set cache_path",
                     given.lock_file);
-  return readDimensions(given.dimensions, options.dims);
+  if (Status status = readSizes("typical", given.typical, options.planner.typical); !status)
+    return status;
+  return readSizes("dimensions", given.dimensions, options.dims);
 }
 
 Status compile(const char *modelPath, const char *artifactPath, const dvt_compile_options &given) {
