@@ -216,7 +216,12 @@ Status emitPointwiseKernel(const ProblemReader &problem, const Machine &machine,
     module.addPhase(
         [&](Emitter &e) {
           SpaceEmission space(e, phase.space);
-          return space.taskCount(phase.split, space.allAxes());
+          Value count = space.taskCount(phase.split, space.allAxes());
+          if (phase.when == PointwiseCase::Always)
+            return count;
+          bool whereEqual = phase.when == PointwiseCase::WhereExtentsAreEqual;
+          return e.select(space.extentsAreEqual(), whereEqual ? count : e.index(0),
+                          whereEqual ? e.index(0) : count);
         },
         [&](Emitter &e, Value begin, Value end) {
           PointwisePhaseEmitter(e, phase).emit(begin, end);

@@ -35,14 +35,30 @@ Value SpaceEmission::extent(uint32_t axis) {
   return extents[axis];
 }
 
+Value SpaceEmission::ownExtent(uint32_t operand, uint32_t axis) {
+  const auto &own = space.operands[operand].own[axis];
+  return own ? e.extentOf(*own) : extent(axis);
+}
+
+Value SpaceEmission::extentsAreEqual() {
+  Value equal;
+  for (const auto &[a, b] : space.takenAsEqual) {
+    Value pair = e.eq(e.extentOf(a), e.extentOf(b));
+    equal = equal ? e.bitAnd(equal, pair) : pair;
+  }
+  return equal;
+}
+
 Value SpaceEmission::stride(uint32_t number, uint32_t axis) {
   const SpaceOperand &operand = space.operands[number];
   if (!operand.present[axis])
     return e.index(0);
   Value product = e.index(1);
   for (uint32_t inner : operand.strideAxes(axis))
-    product = e.mul(product, extent(inner));
-  return product;
+    product = e.mul(product, ownExtent(number, inner));
+  if (!operand.own[axis])
+    return product;
+  return e.select(e.eq(ownExtent(number, axis), e.index(1)), e.index(0), product);
 }
 
 dvt_type SpaceEmission::type(uint32_t operand) const {

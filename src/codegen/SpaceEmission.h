@@ -21,6 +21,8 @@ public:
 
   const Space &space;
   Value extent(uint32_t axis);
+  /// Whether all extents that the space takes to be equal are; null where it takes none so.
+  Value extentsAreEqual();
   /// Elements from one index of the axis to the next; 0 where the operand is not present along it.
   Value stride(uint32_t operand, uint32_t axis);
   Value pointer(uint32_t operand);
@@ -47,6 +49,7 @@ public:
   Value padMask(llvm::ArrayRef<Value> indices, Value inner, unsigned lanes);
 
 private:
+  Value ownExtent(uint32_t operand, uint32_t axis);
   Value dimensionExtent(const SpaceDimension &dimension);
   Emitter &e;
   std::vector<Value> extents, pointers;

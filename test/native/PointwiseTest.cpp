@@ -195,6 +195,34 @@ TEST(Pointwise, RunTimeExtents) {
       options);
 }
 
+/// Extents of which only the run tells whether they are equal or one of them is 1.
+TEST(Pointwise, ExtentsThatMayBroadcast) {
+  CheckOptions options;
+  options.bindings = {{{"N", 5}, {"M", 5}, {"H", 33}, {"W", 33}},
+                      {{"N", 1}, {"M", 5}, {"H", 33}, {"W", 1}},
+                      {{"N", 5}, {"M", 1}, {"H", 1}, {"W", 40}},
+                      {{"N", 1}, {"M", 1}, {"H", 100}, {"W", 100}},
+                      {{"N", 3}, {"M", 1}, {"H", 1}, {"W", 1}}};
+  for (const char *problem :
+       {"problem(%0: f32[2,N,H], %1: f32[2,M,H]) %2: f32[2,max(M,N),H] = add@14(%0, %1) return(%2)",
+        "problem(%0: f32[N,H], %1: f32[M,W]) %2: f32[max(M,N),max(H,W)] = mul@14(%0, %1) "
+        "return(%2)",
+        "problem(%0: f32[2,H], %1: f32[2,W]) %2: f32[2,max(H,W)] = sub@14(%0, %1); %3: "
+        "f32[2,max(H,W)] = relu@14(%2) return(%3)",
+        "problem(%0: f32[N,3,H], %1: f32[M,1,1], %2: f32[3,W]) %3: f32[N,3,max(H,W)] = "
+        "add@14(%0, %2); %4: f32[max(M,N),3,max(H,W)] = mul@14(%3, %1); %5: "
+        "f32[max(M,N),3,max(H,W)] = relu@14(%4) return(%3, %5)"}) {
+    auto result = checkNative(problem, options);
+    EXPECT_FALSE(result.candidates.empty()) << problem;
+  }
+  options.bindings = {{{"N", 40}, {"M", 6}}, {{"N", 1}, {"M", 6}}, {{"N", 40}, {"M", 1}}};
+  for (const char *problem :
+       {"problem(%0: f32[3,N], %1: f32[3,40]) %2: f32[3,40] = add@14(%0, %1) return(%2)",
+        "problem(%0: f32[M,8], %1: const f32[6,8]) %2: f32[6,8] = mul@14(%0, %1) return(%2)",
+        "problem(%0: f16[M,N], %1: f16[6,40]) %2: f16[6,40] = div@14(%0, %1) return(%2)"})
+    EXPECT_FALSE(checkNative(problem, options).candidates.empty()) << problem;
+}
+
 TEST(Pointwise, ChainsWithSeveralResults) {
   checkNative("problem(%0: f32[6,40], %1: f32[40]) %2: f32[6,40] = add@14(%0, %1); %3: f32[6,40] = "
               "sigmoid@13(%2); %4: "

@@ -61,7 +61,7 @@ std::vector<uint32_t> slice(const ProblemReader &problem, const std::vector<uint
 }
 
 Status planPhase(const ProblemReader &problem, const Machine &machine, const Layout &layout,
-                 PointwisePhase &phase) {
+                 SpaceRequest::Unclear unclear, PointwisePhase &phase) {
   phase.ops = slice(problem, phase.outputs);
   Expression expression;
   for (uint32_t op : phase.ops) {
@@ -74,7 +74,10 @@ Status planPhase(const ProblemReader &problem, const Machine &machine, const Lay
         const dvt_value &output = problem.value(phase.outputs[0]);
         bool fits = value.rank <= output.rank;
         for (uint32_t j = 0; fits && j < value.rank; ++j)
-          fits = surelyBroadcasts(value.extents[j], output.extents[output.rank - value.rank + j]);
+          fits =
+              surelyBroadcasts(value.extents[j], output.extents[output.rank - value.rank + j]) ||
+              (unclear != SpaceRequest::Unclear::Refused &&
+               perhapsBroadcasts(value.extents[j], output.extents[output.rank - value.rank + j]));
         if (!fits)
           return badInput("{} does not surely broadcast to {}", valueText(value),
                           valueText(output));
@@ -86,6 +89,7 @@ Status planPhase(const ProblemReader &problem, const Machine &machine, const Lay
   SpaceRequest request;
   request.shape = shapeOf(problem.value(phase.outputs[0]));
   request.layout = layout;
+  request.unclear = unclear;
   size_t rank = request.shape.size();
   for (const ExpressionNode &node : expression.nodes) {
     if (node.kind != ExpressionKind::Leaf)
@@ -111,6 +115,8 @@ double estimate(const ProblemReader &problem, const Machine &machine,
                 const std::vector<PointwisePhase> &phases) {
   double micros = 0.5;
   for (const PointwisePhase &phase : phases) {
+    if (phase.when == PointwiseCase::WhereSomeAreNot)
+      continue;
     Expression expression;
     for (uint32_t op : phase.ops)
       if (!expression.add(problem, problem.op(op)))
@@ -149,9 +155,23 @@ Expected<std::vector<PointwisePhase>> planPointwise(const ProblemReader &problem
   }
   if (aliased && phases.size() > 1)
     return badInput("outputs of several shapes cannot be computed in place");
-  for (PointwisePhase &phase : phases)
-    if (Status status = planPhase(problem, machine, layout, phase); !status)
+  using Unclear = SpaceRequest::Unclear;
+  std::vector<PointwisePhase> others;
+  for (PointwisePhase &phase : phases) {
+    Unclear unclear = layout.isRowMajor() ? Unclear::TakenAsEqual : Unclear::Refused;
+    if (Status status = planPhase(problem, machine, layout, unclear, phase); !status)
       return status.takeError();
+    if (phase.space.takenAsEqual.empty())
+      continue;
+    phase.when = PointwiseCase::WhereExtentsAreEqual;
+    PointwisePhase &other = others.emplace_back();
+    other.outputs = phase.outputs;
+    other.when = PointwiseCase::WhereSomeAreNot;
+    if (Status status = planPhase(problem, machine, layout, Unclear::EqualOrOne, other); !status)
+      return status.takeError();
+    other.space.takenAsEqual = phase.space.takenAsEqual;
+  }
+  phases.insert(phases.end(), others.begin(), others.end());
   return phases;
 }
 

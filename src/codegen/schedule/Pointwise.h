@@ -11,11 +11,16 @@
 
 namespace dovetail::codegen {
 
+/// When a phase runs. Where operands have extents of which only the run tells whether they are the
+/// result's or 1, there are two phases: one takes them to be equal, the other serves all.
+enum class PointwiseCase : uint8_t { Always, WhereExtentsAreEqual, WhereSomeAreNot };
+
 struct PointwisePhase {
   std::vector<uint32_t> outputs; ///< problem values of one shape
   std::vector<uint32_t> ops;     ///< those the outputs need, in order
   Space space;
   TaskSplit split;
+  PointwiseCase when = PointwiseCase::Always;
 };
 
 /// The phases in the given layout: "" or one that fits the rank of all outputs. BadInput with a

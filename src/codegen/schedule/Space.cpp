@@ -34,6 +34,11 @@ bool surelyBroadcasts(const dvt_extent &inner, const dvt_extent &outer) {
   return isOne(inner) || sameExtent(inner, outer);
 }
 
+bool perhapsBroadcasts(const dvt_extent &inner, const dvt_extent &outer) {
+  return !surelyBroadcasts(inner, outer) && (!isStaticExtent(inner) || !isStaticExtent(outer)) &&
+         !isOne(outer);
+}
+
 std::vector<dvt_extent> shapeOf(const dvt_value &value) {
   return {value.extents, value.extents + value.rank};
 }
@@ -82,6 +87,8 @@ public:
       space.axes.push_back({{}, 1, 1, false});
       for (SpaceOperand &operand : space.operands)
         operand.present.push_back(false);
+      for (SpaceOperand &operand : space.operands)
+        operand.own.emplace_back();
     }
     findPadding();
     return std::move(space);
@@ -113,15 +120,23 @@ private:
     if (value.rank > rank)
       return badInput("{} has more dimensions than the result", valueText(value));
     std::vector<bool> has(rank, false);
+    std::vector<std::optional<dvt_extent>> own(rank);
     SpaceOperand operand;
     operand.dimensions = tensor.dimensions;
     for (size_t i = 0; tensor.dimensions.empty() && i < value.rank; ++i)
       operand.dimensions.push_back(rank - value.rank + i);
     for (size_t i = 0; i < value.rank; ++i) {
       size_t logical = operand.dimensions[i];
-      if (!surelyBroadcasts(value.extents[i], request.shape[logical]))
-        return badInput("extent {} of {} may differ from {}", extentText(value.extents[i]),
-                        valueText(value), extentText(request.shape[logical]));
+      const dvt_extent &extent = value.extents[i];
+      bool unclear = request.unclear != SpaceRequest::Unclear::Refused &&
+                     perhapsBroadcasts(extent, request.shape[logical]);
+      if (!unclear && !surelyBroadcasts(extent, request.shape[logical]))
+        return badInput("extent {} of {} may differ from {}", extentText(extent), valueText(value),
+                        extentText(request.shape[logical]));
+      if (unclear && request.unclear == SpaceRequest::Unclear::EqualOrOne)
+        own[logical] = extent;
+      else if (unclear)
+        space.takenAsEqual.emplace_back(extent, request.shape[logical]);
       has[logical] =
           !isOne(value.extents[i]) ||
           (tensor.laidOut &&
@@ -133,6 +148,7 @@ private:
       const SpaceDimension &dimension = space.axes[i].dimensions[0];
       bool present = has[dimension.logical];
       operand.present.push_back(present);
+      operand.own.push_back(own[dimension.logical]);
       blocked |= present && dimension.block != 1;
       if (present)
         operand.order.push_back(i);
@@ -191,6 +207,8 @@ private:
       return false;
     return std::all_of(space.operands.begin(), space.operands.end(),
                        [&](const SpaceOperand &operand) {
+                         if (operand.own[axis] || operand.own[axis + 1])
+                           return false;
                          if (!operand.present[axis] || !operand.present[axis + 1])
                            return operand.present[axis] == operand.present[axis + 1];
                          auto place = std::find(operand.order.begin(), operand.order.end(), axis);
@@ -212,6 +230,7 @@ private:
       space.axes.erase(space.axes.begin() + axis + 1);
       for (SpaceOperand &operand : space.operands) {
         operand.present.erase(operand.present.begin() + axis + 1);
+        operand.own.erase(operand.own.begin() + axis + 1);
         std::erase(operand.order, axis + 1);
         for (uint32_t &number : operand.order)
           number -= number > axis;

@@ -40,12 +40,16 @@ struct SpaceOperand {
   uint32_t value = DVT_NO_VALUE;
   std::vector<bool> present;   ///< for each axis; false: the same element all along the axis
   std::vector<uint32_t> order; ///< the axes that are present, outermost in memory first
+  /// For each axis: the tensor's own extent where that is the axis' or 1, as only the run tells.
+  std::vector<std::optional<dvt_extent>> own;
   bool packed = false; ///< a constant that pack writes in the space's order, padding included
   std::vector<uint32_t> dimensions; ///< logical dimension of the space for each of the tensor's
 
   /// Axes whose extents multiply to the stride along `axis`; nothing where not present.
   std::vector<uint32_t> strideAxes(uint32_t axis) const;
-  bool contiguousAlong(uint32_t axis) const { return present[axis] && order.back() == axis; }
+  bool contiguousAlong(uint32_t axis) const {
+    return present[axis] && order.back() == axis && !own[axis];
+  }
 };
 
 class Space {
@@ -53,6 +57,8 @@ public:
   std::vector<dvt_extent> shape; ///< logical
   std::vector<Axis> axes;        ///< at least one
   std::vector<SpaceOperand> operands;
+  /// Pairs of extents taken to be equal, which only the run tells.
+  std::vector<std::pair<dvt_extent, dvt_extent>> takenAsEqual;
   /// Axes of the blocks and of their inside where the latter is padded, else -1.
   int padOuter = -1, padInner = -1;
 
@@ -70,7 +76,10 @@ struct SpaceRequest {
     std::vector<uint32_t> dimensions = {};
   };
   std::vector<Tensor> tensors;
-  bool merge = true;      ///< neighbouring dimensions, where operands allow it
+  bool merge = true; ///< neighbouring dimensions, where operands allow it
+  /// What becomes of a tensor with an extent of which only the run tells whether it is 1 or the
+  /// space's. The last needs a row-major space.
+  enum class Unclear : uint8_t { Refused, TakenAsEqual, EqualOrOne } unclear = Unclear::Refused;
   std::vector<bool> kind; ///< of logical dimensions; those of different kinds (such as reduced or
                           ///< not) do not merge
 };
@@ -78,6 +87,9 @@ struct SpaceRequest {
 /// BadInput, with the reason, where a tensor does not broadcast to the shape for certain.
 Expected<Space> makeSpace(const ProblemReader &problem, const SpaceRequest &request);
 
+/// Whether two extents of aligned dimensions may broadcast where that is not sure: one is a
+/// symbol's.
+bool perhapsBroadcasts(const dvt_extent &inner, const dvt_extent &outer);
 /// Whether two extents of aligned dimensions surely broadcast: `inner` is 1 or equals `outer`.
 bool surelyBroadcasts(const dvt_extent &inner, const dvt_extent &outer);
 /// Shape of a value.
