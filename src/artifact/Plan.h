@@ -121,6 +121,17 @@ struct SymbolSource {
   uint32_t axis = 0;
 };
 
+/// An input that takes the place of an output after a run, as far as the session is asked to.
+struct PlanState {
+  uint32_t input = 0, output = 0; ///< of the model, or of the body
+  /// Whether the output is what an Append step puts behind the input, so that both can lie in the
+  /// same memory.
+  bool grows = false;
+  /// For each dimension of the plan's values the one of the model's tensors that it is; empty where
+  /// they are the same.
+  std::vector<uint32_t> order;
+};
+
 struct PlanBlock {
   std::vector<PlanValue> values;
   std::vector<uint32_t> inputs, outputs; ///< value numbers
@@ -128,6 +139,7 @@ struct PlanBlock {
   uint64_t arenaBytes = 0; ///< static extents only
   std::vector<SymbolSource> symbolSources;
   std::vector<Requirement> requirements; ///< on the symbols' values, when the block runs
+  std::vector<PlanState> growing; ///< bodies: what is carried and grows; block 0: see Plan::states
 };
 
 struct PlanConstant {
@@ -176,17 +188,6 @@ struct RegionReport {
   double conversionMicros = 0; ///< of the conversions its inputs needed
   bool conversion = false;     ///< the step is a layout conversion itself
   std::vector<Alternative> alternatives;
-};
-
-/// An input that takes the place of an output after a run, as far as the session is asked to.
-struct PlanState {
-  uint32_t input = 0, output = 0; ///< of the model
-  /// Whether the output is what an Append step puts behind the input, so that both can lie in the
-  /// same memory.
-  bool grows = false;
-  /// For each dimension of the plan's values the one of the model's tensors that it is; empty where
-  /// they are the same.
-  std::vector<uint32_t> order;
 };
 
 /// A whole-model timing that took part in the final choice.

@@ -29,7 +29,7 @@ private:
   Status step(const PlanBlock &block, const PlanStep &step);
   Status kernelStep(const PlanBlock &block, const PlanStep &step);
   Status append(const PlanBlock &block, const PlanStep &step);
-  Status states();
+  Status states(const PlanBlock &block, const std::vector<PlanState> &states);
   Status choice(const PlanStep &step, const KernelChoice &choice, const Problem &problem);
   Status inPlace(const PlanBlock &block, uint32_t index, const std::vector<uint32_t> &roots,
                  const std::vector<uint32_t> &lastRead);
@@ -255,10 +255,9 @@ Status PlanCheck::append(const PlanBlock &block, const PlanStep &step) {
                                     : bad("gives another length than its parts");
 }
 
-Status PlanCheck::states() {
-  const PlanBlock &block = plan.blocks.front();
+Status PlanCheck::states(const PlanBlock &block, const std::vector<PlanState> &states) {
   std::set<uint32_t> inputs, outputs;
-  for (const PlanState &state : plan.states) {
+  for (const PlanState &state : states) {
     if (state.input >= block.inputs.size() || state.output >= block.outputs.size() ||
         !inputs.insert(state.input).second || !outputs.insert(state.output).second)
       return badInput("a state names an input or output that is not there, or one twice");
@@ -538,8 +537,15 @@ Expected<std::vector<Problem>> PlanCheck::run() {
           return status.takeError();
   if (Status status = symbols(*outer); !status)
     return status.takeError();
-  if (Status status = states(); !status)
+  if (Status status = states(plan.blocks.front(), plan.states); !status)
     return status.takeError();
+  for (const PlanBlock &b : plan.blocks) {
+    for (const PlanState &state : b.growing)
+      if (&b == &plan.blocks.front() || !state.grows || !state.order.empty())
+        return badInput("a block carries a state that does not grow as it is");
+    if (Status status = states(b, b.growing); !status)
+      return status.takeError();
+  }
   return std::move(problems);
 }
 

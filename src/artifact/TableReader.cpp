@@ -123,6 +123,11 @@ Status readStep(const table::Step &s, PlanBlock &block) {
   return readExtents(s.data(), to.data);
 }
 
+Status readState(const table::State &s, std::vector<PlanState> &out) {
+  out.push_back({s.input(), s.output(), s.grows(), numbers(s.order())});
+  return Status::success();
+}
+
 Status readBlock(const table::Block &b, Plan &plan) {
   PlanBlock &to = plan.blocks.emplace_back();
   to.inputs = numbers(b.inputs());
@@ -136,6 +141,8 @@ Status readBlock(const table::Block &b, Plan &plan) {
       to.symbolSources.push_back({text(s.symbol()), s.value(), s.axis()});
       return Status::success();
     });
+  if (status)
+    status = each(b.growing(), [&](const table::State &s) { return readState(s, to.growing); });
   if (status)
     status = each(b.requirements(), [&](const table::Requirement &r) -> Status {
       auto left = Extent::parse(text(r.left())), right = Extent::parse(text(r.right()));
@@ -221,10 +228,7 @@ Status readPlanTable(const uint8_t *data, uint64_t bytes, Plan &plan,
       return Status::success();
     });
   if (status)
-    status = each(p.states(), [&](const table::State &s) -> Status {
-      plan.states.push_back({s.input(), s.output(), s.grows(), numbers(s.order())});
-      return Status::success();
-    });
+    status = each(p.states(), [&](const table::State &s) { return readState(s, plan.states); });
   return status;
 }
 

@@ -45,6 +45,7 @@ private:
   fb::Offset<table::Step> step(const PlanStep &step);
   fb::Offset<table::Block> block(const PlanBlock &block);
   fb::Offset<table::Target> target(const Target &target);
+  fb::Offset<fb::Vector<fb::Offset<table::State>>> states(const std::vector<PlanState> &states);
   std::string take() {
     return {reinterpret_cast<const char *>(out.GetBufferPointer()), out.GetSize()};
   }
@@ -106,8 +107,18 @@ fb::Offset<table::Block> TableWriter::block(const PlanBlock &b) {
     return table::CreateRequirement(out, static_cast<uint8_t>(r.relation), text(r.left.text()),
                                     text(r.right.text()), text(r.subject));
   });
+  fb::Offset<fb::Vector<fb::Offset<table::State>>> growing;
+  if (!b.growing.empty())
+    growing = states(b.growing);
   return table::CreateBlock(out, values, inputs, outputs, steps, b.arenaBytes, sources,
-                            requirements);
+                            requirements, growing);
+}
+
+fb::Offset<fb::Vector<fb::Offset<table::State>>>
+TableWriter::states(const std::vector<PlanState> &states) {
+  return tables<table::State>(states, [&](const PlanState &s) {
+    return table::CreateState(out, s.input, s.output, s.grows, out.CreateVector(s.order));
+  });
 }
 
 fb::Offset<table::Target> TableWriter::target(const Target &t) {
@@ -144,15 +155,13 @@ std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &
   auto providers = tables<table::Provider>(plan.providers, [&](const auto &entry) {
     return table::CreateProvider(out, text(entry.first), text(entry.second));
   });
-  auto states = tables<table::State>(plan.states, [&](const PlanState &s) {
-    return table::CreateState(out, s.input, s.output, s.grows, out.CreateVector(s.order));
-  });
+  auto stateTables = states(plan.states);
   auto model = text(plan.model), producer = text(plan.producer), selection = text(plan.selection);
   auto inputNames = texts(plan.inputNames), outputNames = texts(plan.outputNames);
   auto problems = texts(plan.problems);
   out.Finish(table::CreatePlan(out, model, producer, target, selection, inputNames, outputNames,
                                symbols, constantTables, problems, kernelTables, blocks, providers,
-                               states, device));
+                               stateTables, device));
   return take();
 }
 

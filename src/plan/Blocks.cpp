@@ -46,6 +46,7 @@ uint32_t appendBlocks(Plan &outer, Plan inner) {
     if (choice.kernel >= 0)
       choice.kernel = static_cast<int32_t>(kernels[static_cast<size_t>(choice.kernel)]);
   };
+  inner.blocks.front().growing = std::move(inner.states);
   for (PlanBlock &block : inner.blocks) {
     for (PlanValue &value : block.values)
       if (value.storage == Storage::Constant)

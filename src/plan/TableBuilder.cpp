@@ -105,6 +105,34 @@ private:
     }
   }
 
+  /// What a body of `op` carries from one iteration to the next and only appends to is appended to
+  /// by the runtime, in memory with room to spare.
+  void addGrowing(mlir::Operation &op) {
+    bool isLoop = mlir::isa<graph::LoopOp>(op);
+    if (!isLoop && !mlir::isa<graph::ScanOp>(op))
+      return;
+    const uint32_t firstInput = isLoop ? 2 : 0, firstOutput = isLoop ? 1 : 0;
+    const size_t scanned = isLoop ? 0 : graph::intsAttribute(&op, "scan_input_axes").size();
+    const size_t carried = op.getNumOperands() - firstInput - scanned;
+    for (uint32_t i = 0; i < carried; ++i) {
+      uint32_t grown = table.outputs[firstOutput + i];
+      const TableValue &value = table.values[grown];
+      TableOp *concat = value.producer >= 0 ? &table.ops[size_t(value.producer)] : nullptr;
+      if (!concat || concat->name != "concat" || concat->inputs.size() < 2 ||
+          concat->inputs[0] != table.inputs[firstInput + i] || value.dataDependent ||
+          concat->role == OpRole::Control || typeBits(value.type) < 8 ||
+          llvm::count(table.outputs, grown) != 1)
+        continue;
+      auto axis = concat->attributes.find("axis");
+      int64_t along = axis == concat->attributes.end() ? 0 : std::get<int64_t>(axis->second);
+      if (along != 0 && along + int64_t(value.extents.size()) != 0)
+        continue;
+      concat->role = OpRole::Control;
+      concat->control = StepKind::Append;
+      table.states.push_back({firstInput + i, firstOutput + i, true, {}});
+    }
+  }
+
   /// A control-flow op whose bodies are still to be built.
   struct Pending {
     mlir::Operation *op;
@@ -139,6 +167,7 @@ private:
       return status.takeError();
     for (mlir::Value value : block.getTerminator()->getOperands())
       table.outputs.push_back(numberOf(value));
+    addGrowing(op);
     for (uint32_t number : table.outputs)
       table.outputNames.push_back(table.values[number].name);
     return finish();

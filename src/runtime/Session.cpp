@@ -83,6 +83,10 @@ Session::Session(std::shared_ptr<Model> model, uint32_t number, Session *outer)
     if (isModel)
       outputs.back().turn(owner->plan(), false, i);
   }
+  for (const PlanState &state : block.growing) {
+    inputs[state.input].turned = &state;
+    outputs[state.output].turned = &state;
+  }
   arena = HostBuffer(owner->allocator());
   frames.reserve(kMostFrames);
   found.resize(block.values.size());
@@ -445,7 +449,10 @@ Status Session::finish() {
         return badInput("output '{}' has the extents {} this time, bound with {}", outputName(i),
                         listText(inModelOrder(output.turned, extents)),
                         listText(inModelOrder(output.turned, output.extents)));
-      if (!output.isBound) {
+      if (grows && !output.isBound) {
+        output.own.swap(found[value].memory);
+        target = output.own.data();
+      } else if (!output.isBound) {
         auto bytes = checkedBytes(outputValue(i).type, extents, Layout());
         if (!bytes || !output.own.reserve(*bytes))
           return unavailable("no memory for output '{}'", outputName(i));

@@ -98,6 +98,7 @@ private:
     return state && axis < state->order.size() ? state->order[axis] : axis;
   }
   Status growState(uint32_t index);
+  Status lendState(uint32_t value);
   Status show(uint32_t index, void *memory, const std::vector<int64_t> &extents);
   void feedInputs();
   Status ready();

@@ -94,6 +94,30 @@ Status Session::growState(uint32_t index) {
   return Status::success();
 }
 
+/// The same for an output of a body whose extents were found out in this run: the value that
+/// becomes it gets the input's memory, or new one. Where a body fails, all its inputs are bound
+/// again before the next run.
+Status Session::lendState(uint32_t value) {
+  if (!outer || current->frame->isBound(value))
+    return Status::success();
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    if (block.outputs[i] != value || outputs[i].isBound || outputs[i].feeds < 0)
+      continue;
+    Border &input = inputs[static_cast<size_t>(outputs[i].feeds)];
+    if (!input.grows)
+      continue;
+    if (Status status = resolve(value); !status)
+      return status;
+    auto bytes = checkedBytes(block.values[value].type, extentsOf(value), Layout());
+    HostBuffer &memory = found[value].memory;
+    if (bytes && input.holdsState() && input.state.size() >= *bytes)
+      memory.swap(input.state); // where the input's elements stay
+    else if (bytes && memory.size() < *bytes && *bytes <= INT64_MAX)
+      (void)memory.reserve(2 * *bytes); // without it there is just enough
+  }
+  return Status::success();
+}
+
 /// Describes an output that lies at `memory` with `extents` to the caller, who knows the model's
 /// dimensions. Where these come in another order he gets a dense copy, or the state itself with
 /// strides.

@@ -198,6 +198,8 @@ Status UnboundStep::run() {
     return Status::success();
   }
   case StepKind::Append: {
+    if (Status status = session.lendState(step.outputs[0]); !status)
+      return status;
     if (Status status = writeOperand(step.outputs[0], "", to); !status)
       return status;
     auto whole = checkedBytes(to.type, extents(step.outputs[0]), Layout());

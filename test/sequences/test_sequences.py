@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequences and optionals: known when compiling, carried by loops, given by branches, and at the border of a model."""
+import json
 import pathlib
 import sys
 
@@ -99,6 +100,42 @@ def test_grows_in_a_loop(tmp_path, element, axis):
                  [value("x", [5, 3]), value("n", [], INT64)], ENDS, {"end": np.int64(-1)})
     check(tmp_path, made, *({"x": floats(5, 3), "n": np.int64(n)} for n in (1, 4, 3)), ways=WAYS)
     fails(tmp_path, made, {"x": floats(5, 3), "n": np.int64(0)}, "the axis that is indexed has extent")
+
+
+def appended(folder: pathlib.Path, made) -> int:
+    """Steps that the runtime appends with."""
+    onnx.save(made, folder / "model.onnx")
+    report = json.loads(command("explain", folder / "model.onnx", "--select=estimate", "--no-cache", "--json").stdout)
+    return sum(step["kernel"] == "appended by the runtime" for step in report["steps"])
+
+
+@pytest.mark.parametrize("element, steps", [(ALIKE, 1), (RAGGED, 2)], ids=["alike", "ragged"])
+def test_appends_in_place(tmp_path, element, steps):
+    """Through all sizes at which memory doubles, from one run to the next, and more than once in a run."""
+    made = model([*growing(element, ["a", 3]), node("SequenceLength", "all", "l"), node("SequenceAt", "all k", "y"),
+                  node("Loop", "m - none", "again", body=loop_body(
+                      [*element, node("SequenceInsert", "before e", "after")],
+                      [sequence("before", ["a", 3])], [sequence("after", ["a", 3])],
+                      {"one": np.array([1], np.int64), "zero": np.array([0], np.int64)})),
+                  node("SequenceAt", "again k", "z")],
+                 [value("x", [70, 3]), value("n", [], INT64), value("m", [], INT64), value("k", [], INT64)],
+                 [value("l", [], INT64), value("y", None), value("z", None)])
+    assert appended(tmp_path, made) == 2 * steps
+    check(tmp_path, made, *({"x": floats(70, 3, seed=n), "n": np.int64(n), "m": np.int64(m), "k": np.int64(k)}
+                            for n, m, k in [(65, 3, 2), (1, 64, 0), (33, 33, 32), (5, 70, -1), (70, 5, -3)]), ways=WAYS)
+
+
+def test_what_grows_is_read_as_it_was(tmp_path):
+    """Beside the value that has grown, the one before it is read, in the same iteration."""
+    inner = loop_body([node("Cast", "i", "f", to=FLOAT), node("Mul", "x f", "e"), node("Concat", "y e", "y_out", axis=0),
+                       node("ReduceSum", "y", "before", keepdims=0), node("ReduceSum", "y_out", "after", keepdims=0)],
+                      [value("y", ["a", 3])], [value("y_out", ["b", 3]), value("before", []), value("after", [])])
+    made = model([node("Loop", "n - y0", "all befores afters", body=inner)],
+                 [value("x", [2, 3]), value("y0", ["k", 3]), value("n", [], INT64)],
+                 [value("all", None), value("befores", None), value("afters", None)])
+    assert appended(tmp_path, made) == 1
+    check(tmp_path, made, *({"x": floats(2, 3), "y0": floats(k, 3, seed=k), "n": np.int64(n)}
+                            for k, n in [(1, 9), (4, 1), (4, 0), (7, 20)]), ways=WAYS)
 
 
 def test_new_axis(tmp_path):
