@@ -189,10 +189,17 @@ typedef struct dvt_candidate {
   int32_t deterministic;   /* same inputs and target give the same bits */
   int32_t runtime_extents; /* one kernel serves every value of the symbolic extents */
   double estimate_micros;  /* negative when unknown */
-  uint32_t registers, shared_bytes, scratch_bytes, code_bytes; /* 0 when unknown */
+  /* 0 when unknown. code_bytes: private memory of a prepared kernel beside packed constants, such
+   * as code made at run time and descriptors; kernels of equal problems share it. */
+  uint32_t registers, shared_bytes, scratch_bytes, code_bytes;
   /* Where operands, results, constants and workspace lie: DVT_MEMORY_DEVICE for a target that is a
    * device, DVT_MEMORY_HOST otherwise. */
   dvt_memory_kind memory;
+  /* Private memory that comes with the first kernel of this kind in a process, such as relocations
+   * of a library and code that all its kernels share. Of the candidates of one provider and group
+   * that a plan uses the largest counts, once. 0 when unknown. */
+  uint64_t process_bytes;
+  const char *process_group; /* such as the library of several; NULL: the provider has only one */
 } dvt_candidate;
 
 /* What propose calls: once for each candidate, and once for each thing that fell out, with its
@@ -267,6 +274,9 @@ typedef struct dvt_prepare_args {
   void *memory_context;
   void *(*allocate)(void *memory_context, uint64_t bytes);
   double *packing_micros; /* the time spent on packing is added to it; may be NULL */
+  /* Not 0: the bytes at kernel lie, aligned to 64, in memory that may be executed and that no one
+   * writes to, such as a mapped file; code needs no copy. */
+  int32_t kernel_is_executable;
 } dvt_prepare_args;
 
 /* ---- The provider ---- */

@@ -31,7 +31,13 @@ struct Artifact {
   std::string digest;            ///< of table and kernels, hex
   std::vector<Problem> problems; ///< the plan's, parsed
   std::vector<Digest> constantDigests;
-  std::vector<uint64_t> constantGaps; ///< bytes of padding after each
+  std::vector<uint64_t> constantGaps;         ///< bytes of padding after each
+  uint64_t kernelOffset = 0, kernelBytes = 0; ///< of the kernels' section in the file
+
+  /// Lets kernels run where the file is mapped; false where there are none or the system does not.
+  bool makeKernelsExecutable() const {
+    return file && file->makeExecutable(kernelOffset, kernelBytes);
+  }
 
   /// BadInput where the bytes of a constant, or the padding after it, are not those that were
   /// written. Reads all of them; any thread may call it.

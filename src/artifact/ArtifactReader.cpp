@@ -127,6 +127,8 @@ Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file, const ReadOpti
   Artifact artifact;
   artifact.file = file;
   artifact.digest = hexText(header->planDigest);
+  artifact.kernelOffset = header->sections[KernelSection].offset;
+  artifact.kernelBytes = header->sections[KernelSection].bytes;
   Plan &plan = artifact.plan;
   std::vector<StoredBytes> constants, kernels;
   if (Status status =

@@ -212,6 +212,8 @@ struct Plan {
   std::vector<KernelBytes> kernels;
   std::vector<PlanBlock> blocks;
   std::map<std::string, std::string> providers; ///< name -> version at planning time
+  /// What its memory was to be held to (PlanMemory::total); UINT64_MAX: nothing.
+  uint64_t memoryBound = UINT64_MAX;
 
   /// Measured figures: in a section of the artifact that can be dropped and is outside the digest.
   std::vector<RegionReport> reports;

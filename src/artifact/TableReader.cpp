@@ -75,6 +75,8 @@ Status readChoice(const table::Choice *choice, KernelChoice &out) {
     to.sharedBytes = c->shared_bytes();
     to.scratchBytes = c->scratch_bytes();
     to.codeBytes = c->code_bytes();
+    to.processBytes = c->process_bytes();
+    to.processGroup = text(c->process_group());
   }
   return Status::success();
 }
@@ -208,6 +210,7 @@ Status readPlanTable(const uint8_t *data, uint64_t bytes, Plan &plan,
   plan.inputNames = texts(p.input_names());
   plan.outputNames = texts(p.output_names());
   plan.problems = texts(p.problems());
+  plan.memoryBound = p.memory_bound();
   Status status = each(p.symbols(), [&](const table::Symbol &s) -> Status {
     plan.symbols[text(s.name())] = {s.min(), s.max(), s.divisor()};
     return Status::success();

@@ -59,7 +59,7 @@ fb::Offset<table::Choice> TableWriter::choice(const KernelChoice &choice) {
       out, text(c.provider), text(c.algorithm), texts(c.inputLayouts), texts(c.outputLayouts),
       c.workspaceBytes, c.packedBytes, c.packing, c.threading, text(c.numerics), c.deterministic,
       c.runtimeExtents, c.estimateMicros, c.registers, c.sharedBytes, c.scratchBytes, c.codeBytes,
-      c.memory);
+      c.memory, c.processBytes, text(c.processGroup));
   return table::CreateChoice(out, candidate, text(choice.providerVersion), choice.kernel);
 }
 
@@ -161,7 +161,7 @@ std::string TableWriter::plan(const Plan &plan, const std::vector<StoredBytes> &
   auto problems = texts(plan.problems);
   out.Finish(table::CreatePlan(out, model, producer, target, selection, inputNames, outputNames,
                                symbols, constantTables, problems, kernelTables, blocks, providers,
-                               stateTables, device));
+                               stateTables, device, plan.memoryBound));
   return take();
 }
 

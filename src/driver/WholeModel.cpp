@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 
+#include "artifact/PlanMemory.h"
 #include "plan/TrialTensor.h"
 #include "runtime/Model.h"
 #include "support/Hash.h"
@@ -189,6 +190,9 @@ Expected<bool> Championship::enter(const char *name, plan::Prefer prefer) {
   auto plan = planner.choose(prefer);
   if (!plan)
     return plan.takeError();
+  auto keepsBound = [](const Plan &of) { return memoryOf(of).total() <= of.memoryBound; };
+  if (!contenders.empty() && !keepsBound(*plan) && keepsBound(contenders[0]->plan))
+    return false;
   auto contender = std::make_unique<Contender>();
   contender->name = name;
   contender->plan = std::move(*plan);

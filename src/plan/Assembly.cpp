@@ -35,6 +35,8 @@ private:
   void addFallback(PlanStep &step, const Problem &problem, const Evaluation *evaluation,
                    const Trial &trial);
   void report(PlanStep &step, uint32_t region, const OptionMeaning &meaning);
+  std::string whyNotFaster(const Trial &trial, const Trial *chosenTrial,
+                           const Problem &problem) const;
   void reportTrials(RegionReport &report, const Evaluation &evaluation, const Trial *chosenTrial,
                     const Problem &problem);
   void bindOutputs();
@@ -152,6 +154,22 @@ void Assembler::addFallback(PlanStep &step, const Problem &problem, const Evalua
     step.fallback = choiceOf(*best);
 }
 
+/// Of a trial that takes less time than the chosen one.
+std::string Assembler::whyNotFaster(const Trial &trial, const Trial *chosenTrial,
+                                    const Problem &problem) const {
+  auto bytesOf = [](const Candidate &candidate) {
+    uint64_t packed = candidate.packing == DVT_PACKING_NONE ? 0 : candidate.packedBytes;
+    return static_cast<double>(packed) + candidate.codeBytes +
+           static_cast<double>(candidate.processBytes);
+  };
+  double more = chosenTrial ? bytesOf(trial.candidate) - bytesOf(chosenTrial->candidate) : 0;
+  if (!chosen.weighsMemory || more <= 0)
+    return "faster alone, but not at its place with the conversions it needs";
+  return fmt::format("{:.2f}x faster, needs {:.{}f} MiB more",
+                     costOf(*chosenTrial, problem, target, {}) / costOf(trial, problem, target, {}),
+                     more / (1 << 20), more < (10 << 20) ? 2 : 0);
+}
+
 void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
                              const Trial *chosenTrial, const Problem &problem) {
   for (const Trial &trial : evaluation.trials) {
@@ -172,7 +190,7 @@ void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
              costOf(trial, problem, target, {}) >= costOf(*chosenTrial, problem, target, {}))
       alternative.outcome = "slower";
     else
-      alternative.outcome = "faster alone, but not at its place with the conversions it needs";
+      alternative.outcome = whyNotFaster(trial, chosenTrial, problem);
     to.alternatives.push_back(std::move(alternative));
   }
   for (const auto &[provider, refusal] : evaluation.refusals) {

@@ -43,6 +43,7 @@ struct ChosenCover {
   const std::vector<std::string> *layouts = nullptr; ///< text of each layout number
   const CoverSolution *solution = nullptr;
   std::map<std::string, std::string> providers;
+  bool weighsMemory = false; ///< a bound on memory took part
 };
 
 /// One block, with the bodies of its control-flow steps still by their place in the table.

@@ -32,17 +32,34 @@ struct LayoutState {
   friend auto operator<=>(const LayoutState &, const LayoutState &) = default;
 };
 
+/// Memory that all options and conversions of a key have together: as much as the largest takes.
+struct SharedBytes {
+  static constexpr uint32_t kNobody = UINT32_MAX;
+  uint32_t key = kNobody;
+  uint64_t bytes = 0;
+};
+
+/// What an option or a conversion takes beside the memory of values.
+struct CoverMemory {
+  uint64_t bytes = 0;  ///< its own, such as packed constants
+  SharedBytes code;    ///< of equal kernels
+  SharedBytes process; ///< what comes with the first kernel of a provider
+};
+
 struct CoverOption {
   double cost = 0; ///< micros
   std::vector<LayoutState> needs, gives;
   /// What counts before all cost: of two covers the one with less of it is better, whatever it
   /// costs. Preferences and last resorts are told in it.
   uint32_t against = 0;
+  uint32_t preference = 0; ///< the part of `against` that a bound on memory may overrule
+  CoverMemory memory = {};
 };
 
 struct CoverConversion {
   uint32_t value = 0, from = 0, to = 0;
   double cost = 0;
+  CoverMemory memory = {};
 };
 
 struct CoverProblem {
@@ -75,6 +92,11 @@ struct CoverLimits {
 Expected<CoverSolution> solveCover(const CoverProblem &problem, const CoverLimits &limits = {});
 /// The 0-1 program, to the gap or the node limit.
 Expected<CoverSolution> solveCoverByProgram(const CoverProblem &problem, const CoverLimits &limits);
+/// The same among covers of at most `mostBytes` of memory, from one of them where it is given;
+/// nothing where it finds no other that is as good.
+std::optional<CoverSolution> solveWithinByProgram(const CoverProblem &problem,
+                                                  const CoverLimits &limits, uint64_t mostBytes,
+                                                  const CoverSolution *start);
 /// By dynamic programming over the frontier, to the gap. Not exact where the frontier had more
 /// states than are allowed; nothing where the values have no order in which every option has what
 /// it needs before what it gives, or where the answer has a circle.

@@ -11,6 +11,7 @@
 
 #include "interfaces/highs_c_api.h"
 #include "plan/Cover.h"
+#include "plan/CoverMemory.h"
 
 namespace dovetail::plan {
 namespace {
@@ -75,6 +76,42 @@ public:
     rows.push_back(std::move(row));
   }
 
+  /// Memory of at most `most` bytes. What is shared gets a column for each size that it may have,
+  /// which is 1 where somebody takes as much.
+  void boundMemory(uint64_t most) {
+    const double scale = 1 / static_cast<double>(std::max<uint64_t>(most, 1));
+    Row sum;
+    sum.lower = -1;
+    std::map<std::pair<int, uint32_t>, std::map<uint64_t, std::vector<uint32_t>>> shared;
+    auto add = [&](uint32_t column, const CoverMemory &memory) {
+      if (memory.bytes > 0)
+        sum.terms.push_back({column, -scale * static_cast<double>(memory.bytes)});
+      for (int kind : {0, 1})
+        if (const SharedBytes &part = kind ? memory.process : memory.code;
+            part.key != SharedBytes::kNobody && part.bytes > 0)
+          shared[{kind, part.key}][part.bytes].push_back(column);
+    };
+    for (uint32_t i = 0; i < optionCount; ++i)
+      add(i, problem.options[i].memory);
+    for (uint32_t i = 0; i < problem.conversions.size(); ++i)
+      add(optionCount + i, problem.conversions[i].memory);
+    uint32_t next = optionCount + static_cast<uint32_t>(problem.conversions.size());
+    for (const auto &[key, sizes] : shared) {
+      uint64_t before = 0;
+      for (auto size = sizes.begin(); size != sizes.end(); ++size, ++next) {
+        sum.terms.push_back({next, -scale * static_cast<double>(size->first - before)});
+        before = size->first;
+        takers.emplace_back();
+        for (auto larger = size; larger != sizes.end(); ++larger)
+          for (uint32_t column : larger->second) {
+            rows.push_back({{{next, 1}, {column, -1}}, 0});
+            takers.back().push_back(column);
+          }
+      }
+    }
+    rows.push_back(std::move(sum));
+  }
+
   /// Solves; false when HiGHS gives no usable answer.
   bool solve(const CoverSolution &start, const CoverLimits &limits, CoverSolution &solution) const {
     std::unique_ptr<void, void (*)(void *)> highs(Highs_create(), Highs_destroy);
@@ -86,12 +123,14 @@ public:
     Highs_setIntOptionValue(highs.get(), "mip_max_nodes", static_cast<HighsInt>(limits.maxNodes));
     Highs_setDoubleOptionValue(highs.get(), "mip_rel_gap", limits.relativeGap);
     Highs_setDoubleOptionValue(highs.get(), "mip_abs_gap", 0.05);
-    HighsInt columns = static_cast<HighsInt>(optionCount + problem.conversions.size());
+    const size_t choices = optionCount + problem.conversions.size();
+    HighsInt columns = static_cast<HighsInt>(choices + takers.size());
     std::vector<double> costs, lower(columns, 0), upper(columns, 1);
     for (const CoverOption &option : problem.options)
       costs.push_back(option.cost + weight * option.against);
     for (const CoverConversion &conversion : problem.conversions)
       costs.push_back(conversion.cost);
+    costs.resize(static_cast<size_t>(columns), 0);
     std::vector<HighsInt> starts, indices, integrality(columns, kHighsVarTypeInteger);
     std::vector<double> values, rowLower, rowUpper;
     for (const Row &row : rows) {
@@ -115,6 +154,9 @@ public:
       answer[option] = 1;
     for (uint32_t conversion : start.conversions)
       answer[optionCount + conversion] = 1;
+    for (size_t i = 0; i < takers.size(); ++i)
+      for (uint32_t column : takers[i])
+        answer[choices + i] = std::max(answer[choices + i], answer[column]);
     if (!start.options.empty())
       Highs_setSolution(highs.get(), answer.data(), nullptr, nullptr, nullptr);
     if (Highs_run(highs.get()) == kHighsStatusError)
@@ -130,10 +172,9 @@ public:
     solution.conversions.clear();
     solution.cost = 0;
     solution.against = 0;
-    for (HighsInt column = 0; column < columns; ++column) {
-      if (answer[column] < 0.5)
+    for (uint32_t index = 0; index < choices; ++index) {
+      if (answer[index] < 0.5)
         continue;
-      uint32_t index = static_cast<uint32_t>(column);
       if (index < optionCount) {
         solution.options.push_back(index);
         solution.cost += problem.options[index].cost;
@@ -214,6 +255,8 @@ private:
   std::map<LayoutState, std::vector<uint32_t>> producers, converters;
   std::set<LayoutState> available;
   std::vector<Row> rows;
+  /// For each column behind the choices, the choices that need it to be 1.
+  std::vector<std::vector<uint32_t>> takers;
 };
 
 bool givesTwice(const CoverProblem &problem, const CoverSolution &solution) {
@@ -266,6 +309,33 @@ Expected<CoverSolution> solveCoverByProgram(const CoverProblem &problem,
   if (start && !startIsValid)
     return internalError("the solver found no cover");
   return start;
+}
+
+std::optional<CoverSolution> solveWithinByProgram(const CoverProblem &problem,
+                                                  const CoverLimits &limits, uint64_t mostBytes,
+                                                  const CoverSolution *start) {
+  double cost = 0;
+  for (const CoverOption &option : problem.options)
+    cost += start ? 0 : option.cost;
+  Model model(problem, 1000 + 2 * (start ? start->cost : cost));
+  model.boundMemory(mostBytes);
+  constexpr int kMostCuts = 20;
+  auto weight = [](const CoverSolution &of) { return std::make_pair(of.against, of.cost); };
+  for (int cut = 0; cut < kMostCuts; ++cut) {
+    CoverSolution solution;
+    if (!model.solve(start ? *start : CoverSolution{}, limits, solution))
+      break;
+    std::vector<uint32_t> circle;
+    if (!orderCover(problem, solution, &circle)) {
+      model.forbid(circle);
+      continue;
+    }
+    bool isSound = memoryOf(problem, solution) <= mostBytes && !givesTwice(problem, solution);
+    if (isSound && (!start || !(weight(*start) < weight(solution))))
+      return solution;
+    break;
+  }
+  return std::nullopt;
 }
 
 } // namespace dovetail::plan

@@ -91,11 +91,13 @@ private:
                        candidate.provider, candidate.algorithm);
   }
 
-  static std::string verdict(const Weight &other, const Weight &own) {
+  std::string verdict(const Weight &other, const Weight &own) const {
     if (other.first > own.first)
       return "against the preference, or a last resort";
-    return other.second >= own.second ? "slower"
-                                      : "cheaper here, but not with what it needs around";
+    if (other.second >= own.second)
+      return "slower";
+    return chosen.weighsMemory ? "cheaper here, but not with its memory and what it needs around"
+                               : "cheaper here, but not with what it needs around";
   }
 
   /// What the chosen options cost that make up exactly the ops of option `index`, with the

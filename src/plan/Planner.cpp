@@ -26,7 +26,7 @@ Planner::~Planner() = default;
 const Planner::Statistics &Planner::statistics() const { return state->statistics; }
 Expected<std::vector<PosedProblem>> Planner::problems() { return state->posedProblems(); }
 Status Planner::evaluate() { return state->evaluate(); }
-Expected<Plan> Planner::choose(Prefer prefer) { return state->choose(prefer); }
+Expected<Plan> Planner::choose(Prefer prefer) { return state->chooseWithinBound(prefer); }
 
 void Planner::observe(const Plan &plan, const std::vector<double> &stepMicros) {
   const std::vector<PlanStep> &steps = plan.blocks.front().steps;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "artifact/Plan.h"
+#include "artifact/PlanMemory.h"
 #include "plan/OpTable.h"
 #include "plan/PlanCache.h"
 #include "plan/Regions.h"
@@ -27,6 +28,25 @@ struct ForcedChoice {
   std::string algorithm; ///< provider:algorithm
 };
 
+/// What private memory a plan may take: packed constants, code, what comes with libraries, arena.
+struct MemoryBound {
+  enum class Kind : uint8_t {
+    Share, ///< kShare of weights and arena, and kProcessBytes
+    Bytes, ///< so many
+    None
+  };
+  static constexpr double kShare = 1.3;
+  static constexpr uint64_t kProcessBytes = uint64_t(1) << 20; ///< of any process, however small
+  Kind kind = Kind::Share;
+  uint64_t bytes = 0;
+
+  static constexpr uint64_t kMostBytes = uint64_t(1) << 50;
+  /// "200MiB", also with KiB, GiB or no unit, which is bytes; "none". BadInput says what would do.
+  static Expected<MemoryBound> parse(const std::string &text);
+  /// For a plan of that memory; UINT64_MAX: none.
+  uint64_t of(const PlanMemory &memory) const;
+};
+
 struct PlannerOptions {
   Select select = Select::Measure;
   std::vector<std::string>
@@ -35,6 +55,7 @@ struct PlannerOptions {
   double budgetSeconds = 120;
   std::vector<std::string>
       forget; ///< providers whose trials are not kept: they lack their compiler here
+  MemoryBound memory;
   bool deterministic = false; ///< only deterministic candidates of class "f32"
   /// Usual sizes of symbols, by name: kernels are timed at these. Others are chosen (typicalSizes).
   SymbolValues typical;
@@ -62,6 +83,7 @@ public:
   /// of evaluate().
   Expected<std::vector<PosedProblem>> problems();
   Status evaluate();
+  /// Within the bound on memory; where nothing fits, a plan of little memory, which is logged.
   Expected<Plan> choose(Prefer prefer);
   /// Microseconds of each step of block 0 in runs of a plan that choose() gave: later choices go by
   /// them where they would take the same kernels.

@@ -5,8 +5,10 @@
 #include "plan/PlannerState.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "plan/Blocks.h"
+#include "plan/CoverMemory.h"
 #include "plan/ExtentSources.h"
 #include "plan/FreeOptions.h"
 
@@ -51,7 +53,9 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     CoverOption option;
     OptionMeaning meaning;
   };
-  std::map<std::pair<std::vector<LayoutState>, std::vector<LayoutState>>, Best> bestOf;
+  using Key = std::pair<std::vector<LayoutState>, std::vector<LayoutState>>;
+  std::map<Key, Best> bestOf;
+  std::vector<Best> thrifty; // others, where memory matters
   auto offer = [&](const Trial &shown, OptionMeaning meaning) {
     Best best;
     best.meaning = meaning;
@@ -69,9 +73,15 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
       best.option.against += kLastResort * static_cast<uint32_t>(regions[region].ops.size());
     for (uint32_t op : regions[region].ops) {
       if (prefer == Prefer::Library && !library && libraryCovers[op])
-        best.option.against += kAgainstPreference;
+        best.option.preference += kAgainstPreference;
       if (prefer == Prefer::Native && candidate.provider != "native" && nativeCovers[op])
-        best.option.against += kAgainstPreference;
+        best.option.preference += kAgainstPreference;
+    }
+    best.option.against += best.option.preference;
+    best.option.memory = memoryOf(shown);
+    if (meaning.trial != &shown) { // it is there, too, for what the library does not take
+      best.option.memory.bytes += memoryOf(*meaning.trial).bytes;
+      best.option.memory.bytes += memoryOf(*meaning.trial).code.bytes;
     }
     for (size_t i = 0; i < problem.operands.size(); ++i)
       if (!table.values[problem.operands[i]].constant)
@@ -87,6 +97,8 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     auto weight = [](const Best &best) {
       return std::make_pair(best.option.against, best.option.cost);
     };
+    if (weighsMemory())
+      thrifty.push_back(best);
     if (!isNew && weight(best) < weight(found->second))
       found->second = std::move(best);
   };
@@ -121,12 +133,34 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
       offer(trial, {OptionMeaning::Kind::LateBound, region, runtimeKernel, &trial, 0, 0});
     }
   }
+  const size_t before = optionMeanings.size();
   for (const auto &entry : bestOf) {
     const Best &best = entry.second;
     bool dominated = std::any_of(bestOf.begin(), bestOf.end(), [&](const auto &other) {
       return &other.second != &best && dominates(other.second.option, best.option);
     });
     if (dominated)
+      continue;
+    cover.options.push_back(best.option);
+    optionMeanings.push_back(best.meaning);
+  }
+  // Beside these, what takes less memory than all that is cheaper.
+  for (const Best &best : thrifty) {
+    auto isBeaten = [&](const Best &other) {
+      auto weight = [](const Best &of) {
+        return std::make_tuple(of.option.against, of.option.cost, &of);
+      };
+      bool isAlike =
+          other.option.needs == best.option.needs && other.option.gives == best.option.gives;
+      return &other != &best && takesNoMore(other.option.memory, best.option.memory) &&
+             (isAlike ? weight(other) < weight(best) : dominates(other.option, best.option));
+    };
+    bool isThere = std::any_of(optionMeanings.begin() + static_cast<ptrdiff_t>(before),
+                               optionMeanings.end(), [&](const OptionMeaning &meaning) {
+                                 return meaning.trial == best.meaning.trial &&
+                                        meaning.library == best.meaning.library;
+                               });
+    if (isThere || std::any_of(thrifty.begin(), thrifty.end(), isBeaten))
       continue;
     cover.options.push_back(best.option);
     optionMeanings.push_back(best.meaning);
@@ -198,7 +232,9 @@ void Planner::State::addConversions(bool measuredOnly) {
         } else {
           cost = guessConversion(value, from, to);
         }
-        cover.conversions.push_back({value, from, to, std::max(cost, 0.01)});
+        cover.conversions.push_back({value, from, to, std::max(cost, 0.01), {}});
+        if (meaning.trial)
+          cover.conversions.back().memory = memoryOf(*meaning.trial);
         conversionMeanings.push_back(std::move(meaning));
       }
 }
@@ -288,6 +324,22 @@ Error Planner::State::explainNoCover(Error error) const {
   return error;
 }
 
+/// Adds the blocks of bodies to a plan of this one.
+Status Planner::State::chooseBodies(Plan &plan, Prefer prefer) {
+  std::vector<uint32_t> blocks; // of the table's bodies
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    lendMemory(plan, i);
+    auto inner = bodies[i]->choose(prefer);
+    if (!inner)
+      return inner.takeError();
+    blocks.push_back(appendBlocks(plan, std::move(*inner)));
+  }
+  for (PlanStep &step : plan.blocks[0].steps)
+    for (uint32_t &body : step.bodies)
+      body = blocks[body];
+  return Status::success();
+}
+
 Expected<Plan> Planner::State::choose(Prefer prefer) {
   libraryCovers.assign(table.ops.size(), false);
   nativeCovers.assign(table.ops.size(), false);
@@ -310,6 +362,8 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     cover = {};
     optionMeanings.clear();
     conversionMeanings.clear();
+    codeNumbers.clear();
+    processNumbers.clear();
     for (uint32_t value : table.inputs)
       cover.available.push_back({value, 0});
     for (uint32_t value : table.outputs)
@@ -328,7 +382,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
       limits.maxStates = kQuickStates;
       limits.relaxedStates = kQuickRelaxedStates;
     }
-    auto solved = solveCover(cover, limits);
+    auto solved = solve(limits);
     if (!solved)
       return explainNoCover(solved.takeError());
     options.log(LogLevel::Debug,
@@ -344,7 +398,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
         return learned.takeError();
       if (*learned)
         continue;
-      if (!solution.exact && solution.bound > 0 && !thorough) {
+      if (!solution.exact && solution.bound > 0 && !thorough && !weighsMemory()) {
         thorough = true;
         continue;
       }
@@ -357,21 +411,11 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
   }
   ChosenCover chosen{&table,    &regions,        &problems,           &regionEvaluations,
                      &cover,    &optionMeanings, &conversionMeanings, &layouts,
-                     &solution, providers};
+                     &solution, providers,       weighsMemory()};
   auto plan = assemblePlan(chosen, target);
-  std::vector<uint32_t> blocks; // of the table's bodies
-  for (const auto &body : bodies) {
-    if (!plan)
-      break;
-    auto inner = body->choose(prefer);
-    if (!inner)
-      return inner;
-    blocks.push_back(appendBlocks(*plan, std::move(*inner)));
-  }
   if (plan)
-    for (PlanStep &step : plan->blocks[0].steps)
-      for (uint32_t &body : step.bodies)
-        body = blocks[body];
+    if (Status status = chooseBodies(*plan, prefer); !status)
+      return status.takeError();
   if (plan) {
     for (const auto &[symbol, size] : representative)
       plan->typicalSizes.emplace(symbol, size);

@@ -141,8 +141,28 @@ struct Planner::State {
   Expected<bool> buildChosen(const CoverSolution &solution);
   Error explainNoCover(Error error) const;
   Expected<Plan> choose(Prefer prefer);
+  Expected<Plan> chooseWithinBound(Prefer prefer);
+  Status chooseBodies(Plan &plan, Prefer prefer);
+
+  // PlannerMemory.cpp
+  bool weighsMemory() const { return mostBytes != UINT64_MAX; }
+  Expected<CoverSolution> solve(const CoverLimits &limits) const;
+  Plan overBound(Plan plan) const;
+  CoverMemory memoryOf(const Trial &trial);
+  /// Whether one takes no more memory of any kind than the other.
+  static bool takesNoMore(const CoverMemory &one, const CoverMemory &other);
+  /// Constants of this block and those in it, in bytes and never 0: by them memory is shared out.
+  double memoryWeight() const;
+  /// Tells a body what of the memory it may use, where `plan` has this block and the bodies before.
+  void lendMemory(const Plan &plan, size_t body);
+
+  /// Memory that the choice may use, arenas not counted; with UINT64_MAX it does not look at it.
+  uint64_t mostBytes = UINT64_MAX;
+  std::map<std::string, uint64_t> paidProcesses; ///< of blocks around this one, by processOf
 
   // The cover being built by choose().
+  std::map<const Trial *, uint32_t> codeNumbers;
+  std::map<std::string, uint32_t> processNumbers;
   CoverProblem cover;
   std::vector<OptionMeaning> optionMeanings;
   std::vector<ConversionMeaning> conversionMeanings;

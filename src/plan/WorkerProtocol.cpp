@@ -112,6 +112,8 @@ json toJson(const Candidate &candidate) {
                            candidate.codeBytes};
   if (candidate.memory != DVT_MEMORY_HOST)
     result["memory"] = static_cast<int>(candidate.memory);
+  if (candidate.processBytes)
+    result["process"] = {candidate.processBytes, candidate.processGroup};
   return result;
 }
 
@@ -139,6 +141,10 @@ Expected<Candidate> candidateFromJson(const json &from) {
     }
     if (from.value("memory", 0) == DVT_MEMORY_DEVICE)
       candidate.memory = DVT_MEMORY_DEVICE;
+    if (from.contains("process")) {
+      from["process"].at(0).get_to(candidate.processBytes);
+      from["process"].at(1).get_to(candidate.processGroup);
+    }
     return candidate;
   } catch (const json::exception &error) {
     return internalError("a stored candidate cannot be read: {}", error.what());

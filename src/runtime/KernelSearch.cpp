@@ -79,6 +79,7 @@ Model::Search::request(const Provider &provider, const Candidate &candidate, int
     const KernelBytes &bytes = model.plan().kernels[kernel];
     request.kernel = bytes.data();
     request.kernelBytes = bytes.size();
+    request.kernelIsExecutable = model.kernelsAreExecutable;
   }
   std::vector<uint32_t> roots = aliasRoots(block);
   for (size_t i = 0; i < problem.inputs.size(); ++i) {

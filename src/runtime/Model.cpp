@@ -10,6 +10,10 @@
 #include <set>
 #include <sstream>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "artifact/BlockMemory.h"
 #include "artifact/PlanCheck.h"
 
@@ -62,6 +66,9 @@ Expected<std::shared_ptr<Model>> Model::load(const std::string &path, const Mode
   model->times.pluginsMillis = millisSince(start);
   if (Status status = model->start(); !status)
     return status.takeError();
+#ifdef __GLIBC__
+  ::malloc_trim(0); // reading and packing leave gaps behind them
+#endif
   const LoadTimes &times = model->times;
   options.log(
       LogLevel::Debug,
@@ -117,6 +124,7 @@ Status Model::start() {
   if (!crew)
     if (Status status = checkConstants(); !status)
       return status;
+  kernelsAreExecutable = artifact.makeKernelsExecutable();
   Status status = prepareSteps();
   crew = nullptr;
   return status;

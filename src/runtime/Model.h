@@ -133,6 +133,7 @@ private:
   std::vector<ConstantCheck> checks; ///< of each constant, while they are checked
   std::unique_ptr<LoadCrew> crew;    ///< while the model is loaded, where threads are ours
   std::atomic<bool> anyOpenMp{false};
+  bool kernelsAreExecutable = false; ///< those of the plan, where they are mapped
 
   mutable std::recursive_mutex mutex; ///< guards everything below
   LoadTimes times;

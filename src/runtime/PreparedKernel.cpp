@@ -84,6 +84,7 @@ PreparedKernel::prepare(const Request &request,
     return memory->whole->take(bytes, memory->share);
   };
   args.packing_micros = request.packingMicros;
+  args.kernel_is_executable = request.kernelIsExecutable ? 1 : 0;
   dvt_error error{};
   dvt_code code = result->api->prepare(request.provider->handle(), &target, problem.get(),
                                        &candidate, &args, &result->kernel, &error);

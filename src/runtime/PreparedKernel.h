@@ -28,6 +28,7 @@ public:
         nullptr;                      ///< for packed constants; the kernel keeps it alive
     ConstantMemory::Share share = {}; ///< of it, which is used first
     double *packingMicros = nullptr;  ///< the time spent on packing is added to it
+    bool kernelIsExecutable = false;  ///< its bytes may be run where they are
   };
   /// `keepAlive` is what must outlive the kernel: the plug-ins and the memory of its constants and
   /// bytes.

@@ -15,6 +15,8 @@ namespace dovetail {
 
 namespace {
 
+constexpr uint64_t kMostProcessBytes = uint64_t(1) << 40;
+
 /// The struct as this side knows it, zero where the other side is older.
 dvt_candidate widen(const dvt_candidate &from) {
   dvt_candidate out{};
@@ -90,6 +92,9 @@ std::optional<std::string> findNonsense(const dvt_candidate &from, const dvt_pro
                                      problem.outputs, problem);
       !why.empty())
     return why;
+  if (candidate.process_group && *candidate.process_group &&
+      !isPlainText(candidate.process_group, 60))
+    return "the candidate's process_group has no name of up to 60 printable characters";
   constexpr uint64_t most = uint64_t(1) << 40;
   if (candidate.workspace_bytes != UINT64_MAX && candidate.workspace_bytes > most)
     return fmt::format("{} bytes of workspace", candidate.workspace_bytes);
@@ -118,6 +123,8 @@ Candidate Candidate::copy(std::string provider, const dvt_candidate &from,
   out.scratchBytes = c.scratch_bytes;
   out.codeBytes = c.code_bytes;
   out.memory = c.memory;
+  out.processBytes = std::min(c.process_bytes, kMostProcessBytes);
+  out.processGroup = c.process_group ? c.process_group : "";
   return out;
 }
 
@@ -145,6 +152,8 @@ dvt_candidate Candidate::view(std::vector<const char *> &storage) const {
   out.scratch_bytes = scratchBytes;
   out.code_bytes = codeBytes;
   out.memory = memory;
+  out.process_bytes = processBytes;
+  out.process_group = processGroup.c_str();
   return out;
 }
 

@@ -83,6 +83,13 @@ void MappedFile::evict(uint64_t offset, uint64_t count) const {
     ::madvise(const_cast<uint8_t *>(bytes) + begin, end - begin, MADV_DONTNEED);
 }
 
+bool MappedFile::makeExecutable(uint64_t offset, uint64_t count) const {
+  uint64_t page = ::sysconf(_SC_PAGESIZE);
+  if (count == 0 || offset > length || count > length - offset || offset % page != 0)
+    return false;
+  return ::mprotect(const_cast<uint8_t *>(bytes) + offset, count, PROT_READ | PROT_EXEC) == 0;
+}
+
 void MappedFile::populate(uint64_t offset, uint64_t count) const {
 #ifdef MADV_POPULATE_READ
   uint64_t page = ::sysconf(_SC_PAGESIZE);

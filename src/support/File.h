@@ -27,6 +27,9 @@ public:
   /// Lets the pages that lie fully inside [offset, offset + count) go; they are read again when
   /// touched.
   void evict(uint64_t offset, uint64_t count) const;
+  /// Lets the pages that [offset, offset + count) touches be executed where they are mapped; false
+  /// where the system does not. `offset` is that of a page.
+  bool makeExecutable(uint64_t offset, uint64_t count) const;
   /// Brings the pages of [offset, offset + count) in at once, which is faster than one by one. A
   /// hint: they come in when touched anyway.
   void populate(uint64_t offset, uint64_t count) const;

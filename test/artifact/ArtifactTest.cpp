@@ -43,6 +43,9 @@ Plan richPlan() {
   plan.blocks[0].requirements = {
       {Requirement::Relation::AtLeast, Extent::symbol("N"), 2, "Conv 'c'"}};
   plan.kernels = {{1, 2, 3}, {}, {9}};
+  plan.memoryBound = 12345;
+  plan.blocks[0].steps[1].choice.candidate.processBytes = uint64_t(5) << 32;
+  plan.blocks[0].steps[1].choice.candidate.processGroup = "library";
   plan.blocks[0].steps[1].choice.kernel = 2;
   plan.blocks[0].steps[2].fallback = plan.blocks[0].steps[2].choice;
   plan.blocks[0].steps[2].fallback->candidate.algorithm = "other";
@@ -101,6 +104,9 @@ TEST_F(ArtifactTest, RoundTrip) {
   EXPECT_EQ(artifact->plan.reports[0].alternatives[0].outcome, "slower");
   EXPECT_EQ(artifact->plan.target.text(), plan.target.text());
   EXPECT_EQ(artifact->plan.symbols, plan.symbols);
+  EXPECT_EQ(artifact->plan.memoryBound, 12345u);
+  EXPECT_EQ(artifact->plan.blocks[0].steps[1].choice.candidate.processBytes, uint64_t(5) << 32);
+  EXPECT_EQ(artifact->plan.blocks[0].steps[1].choice.candidate.processGroup, "library");
   EXPECT_EQ(artifact->plan.blocks[0].requirements, plan.blocks[0].requirements);
   EXPECT_EQ(artifact->plan.blocks[1].requirements, plan.blocks[1].requirements);
   ASSERT_EQ(artifact->plan.blocks[1].symbolSources.size(), 1u);
@@ -154,6 +160,22 @@ TEST_F(ArtifactTest, ALoadedModelComputesTheSame) {
   ASSERT_TRUE(session);
   std::vector<float> x = noise(12);
   EXPECT_EQ(runOnce(**session, x, {4, 3}), denseLayerTruth(x));
+}
+
+TEST_F(ArtifactTest, KernelsMayRunWhereTheyAreMapped) {
+  Plan plan = denseLayerPlan();
+  plan.kernels = {KernelBytes(std::vector<uint8_t>(5000, 0xc3))}; // the code of "return"
+  ASSERT_TRUE(writeArtifact(plan, path));
+  auto artifact = readArtifact(path);
+  ASSERT_TRUE(artifact);
+  ASSERT_TRUE(artifact->makeKernelsExecutable());
+  const KernelBytes &kernel = artifact->plan.kernels[0];
+  reinterpret_cast<void (*)()>(reinterpret_cast<uintptr_t>(kernel.data()))();
+  reinterpret_cast<void (*)()>(reinterpret_cast<uintptr_t>(kernel.data()) + 4999)();
+  EXPECT_EQ(kernel, plan.kernels[0]);
+  plan.kernels.clear();
+  ASSERT_TRUE(writeArtifact(plan, path));
+  EXPECT_FALSE(readArtifact(path)->makeKernelsExecutable());
 }
 
 TEST_F(ArtifactTest, DamageIsTold) {

@@ -53,6 +53,13 @@ def tiny() -> ModelProto:
                  [value("a", [2, 4]), value("b", [2, 3])], [value("y", [2, 3])], [constant("w", weights)])
 
 
+def product(rows: int, depth: int, columns: int) -> ModelProto:
+    """A product with constant weights."""
+    weights = np.linspace(-1, 1, depth * columns, dtype=np.float32).reshape(depth, columns)
+    return model([node("MatMul", ["x", "w"], ["y"], name="product")], [value("x", [rows, depth])],
+                 [value("y", [rows, columns])], [constant("w", weights)])
+
+
 def free() -> ModelProto:
     """y = relu(x) with two free extents."""
     return model([node("Relu", "x", "y", name="positive")], [value("x", ["N", "M"])], [value("y", ["N", "M"])])

@@ -2,6 +2,7 @@
 """Options and commands that do not exist or make no sense, and places that cannot be written."""
 import json
 import os
+import re
 import sqlite3
 
 import pytest
@@ -47,6 +48,8 @@ WRONG = {
               "--dim '.*': (expected NAME=N|'.*' is not a whole number)"),
     "--typical": (["N", "=3", "N=", "N=abc", "N=-3", "N=2.5", "N=9999999999999999"],
                   "--typical '.*': (expected NAME=N|'.*' is not a whole number)"),
+    "--memory": (["0", "-1", "1.5MiB", "12MB", "lots", "1048577GiB", "99999999999999999999"],
+                 "--memory: '.*' is no size of memory; .* such as 200MiB, or none"),
     "--force": (["positive", "=native:x", "positive=", "positive=native"],
                 "--force '.*': expected NODE=PROVIDER:ALGORITHM"),
 }
@@ -59,7 +62,7 @@ def test_wrong_value(dovetail, free, option, text, says):
 
 
 @pytest.mark.parametrize("option", ["--threads", "--only", "--prefer", "--output", "--cache", "--dim", "--typical",
-                                    "--force"])
+                                    "--force", "--memory"])
 def test_value_left_out(dovetail, tiny, option):
     for arguments in [option], [f"{option}="], [option, "--json"]:
         dovetail.refuses(2, "run", tiny, *arguments, says=f"{option} needs a value")
@@ -110,6 +113,35 @@ def test_providers(dovetail, tiny):
                          says=[f"positive={kernel}: no such kernel is on offer", "reference:reference:interpret"])
     done = dovetail("explain", tiny, ESTIMATE, "--force=positive=reference:reference:interpret", "--json")
     assert '"reference:reference:interpret"' in done.stdout
+
+
+def test_memory(dovetail):
+    """What a plan takes is told, and a bound holds where something fits it."""
+    dovetail.write("product.onnx", makers.product(8, 512, 512))
+
+    def memory(*options):
+        done = dovetail("explain", "product.onnx", ESTIMATE, "--json", *options)
+        return json.loads(done.stdout)["memory"], done.stderr
+
+    free, said = memory("--memory=none")
+    assert "bound_bytes" not in free and said == ""
+    assert free["weight_bytes"] == 512 * 512 * 4
+    assert free["total_bytes"] == sum(free[f"{part}_bytes"] for part in ("packed", "code", "library", "arena"))
+    share, said = memory()
+    assert share["bound_bytes"] == int(1.3 * (share["weight_bytes"] + share["arena_bytes"])) + 2**20 and said == ""
+    assert share["total_bytes"] <= share["bound_bytes"]
+    bound = 1000 * 1024
+    small, said = memory(f"--memory={bound // 1024}KiB")
+    assert small["bound_bytes"] == bound
+    assert small["total_bytes"] <= bound or "no plan was found within 1.0 MiB of memory" in said
+    least, said = memory("--memory=1")
+    assert "no plan was found within 0.0 MiB of memory; the one of least memory takes" in said
+    assert least["total_bytes"] <= small["total_bytes"] <= max(free["total_bytes"], bound)
+    dovetail("compile", "product.onnx", ESTIMATE, "--memory=64MiB", "-o", "out.dvt")
+    assert json.loads(dovetail("explain", "out.dvt", "--json").stdout)["memory"]["bound_bytes"] == 64 * 2**20
+    assert re.search(r"memory: .* beside 1.00 MiB of weights: packed constants .*; the bound is 64.00 MiB",
+                     dovetail("explain", "out.dvt").stdout)
+    assert "--memory changes nothing" in dovetail("run", "out.dvt", "--memory=none").stderr
 
 
 def test_replay_of_nothing(dovetail, tiny):

@@ -2,8 +2,13 @@
 //
 // Kernels as bytes: what prepare refuses, that loading is cheap, and that proposals do not depend
 // on anything but the problem and the target.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <tuple>
+
+#include <sys/mman.h>
 
 #include <gtest/gtest.h>
 
@@ -24,6 +29,10 @@ struct Fixture {
 
   dvt_code prepare(const std::vector<uint8_t> &kernel, const Candidate &wanted, dvt_kernel **loaded,
                    dvt_error &error) {
+    return prepare(kernel.data(), kernel.size(), false, wanted, loaded, error);
+  }
+  dvt_code prepare(const uint8_t *kernel, size_t kernelBytes, bool executable,
+                   const Candidate &wanted, dvt_kernel **loaded, dvt_error &error) {
     ProblemView view(problem);
     std::vector<const char *> storage;
     dvt_candidate wantedView = wanted.view(storage);
@@ -32,8 +41,9 @@ struct Fixture {
     dvt_prepare_args args{};
     args.struct_size = sizeof(args);
     args.constants = constants;
-    args.kernel = kernel.data();
-    args.kernel_bytes = kernel.size();
+    args.kernel = kernel;
+    args.kernel_bytes = kernelBytes;
+    args.kernel_is_executable = executable;
     args.threads = 2;
     return native.functions().prepare(native.handle(), &targetView, view, &wantedView, &args,
                                       loaded, &error);
@@ -91,6 +101,56 @@ TEST(Kernel, TensorsAreChecked) {
   inputs[1].extents = &right;
   EXPECT_EQ(fixture.native.functions().run(kernel, &args, &error), DVT_OK);
   fixture.native.functions().destroy_kernel(kernel);
+}
+
+/// Mappings of code that belong to no file.
+size_t anonymousCode() {
+  std::ifstream maps("/proc/self/maps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find(" r-xp 00000000 00:00 0") != std::string::npos && line.back() != ']';
+  return count;
+}
+
+// Where the host lets kernels be executed, code runs where it is; else, or where it is not aligned,
+// in a copy.
+TEST(Kernel, CodeInExecutableMemoryIsNotCopied) {
+  Fixture fixture;
+  const size_t room = fixture.bytes.size() + 8;
+  for (auto [offset, executable, copies] :
+       {std::tuple{0, true, 0u}, std::tuple{0, false, 1u}, std::tuple{8, true, 1u}}) {
+    void *memory =
+        ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    uint8_t *kernelBytes = static_cast<uint8_t *>(memory) + offset;
+    std::memcpy(kernelBytes, fixture.bytes.data(), fixture.bytes.size());
+    ASSERT_EQ(::mprotect(memory, room, PROT_READ | PROT_EXEC), 0);
+    const size_t before = anonymousCode();
+    dvt_kernel *kernel = nullptr;
+    dvt_error error{};
+    ASSERT_EQ(fixture.prepare(kernelBytes, fixture.bytes.size(), executable, fixture.candidate,
+                              &kernel, error),
+              DVT_OK)
+        << error.message;
+    EXPECT_EQ(anonymousCode(), before + copies);
+    alignas(64) float memories[3][64] = {};
+    std::fill_n(memories[0], 128, 2.5f);
+    int64_t extent = 64;
+    dvt_tensor inputs[2] = {{memories[0], &extent, nullptr, 1, DVT_F32, DVT_MEMORY_HOST},
+                            {memories[1], &extent, nullptr, 1, DVT_F32, DVT_MEMORY_HOST}};
+    dvt_tensor output = {memories[2], &extent, nullptr, 1, DVT_F32, DVT_MEMORY_HOST};
+    dvt_run_args args{};
+    args.struct_size = sizeof(args);
+    args.input_count = 2;
+    args.output_count = 1;
+    args.inputs = inputs;
+    args.outputs = &output;
+    EXPECT_EQ(fixture.native.functions().run(kernel, &args, &error), DVT_OK) << error.message;
+    EXPECT_EQ(memories[2][63], 5.0f);
+    fixture.native.functions().destroy_kernel(kernel);
+    EXPECT_EQ(anonymousCode(), before);
+    ::munmap(memory, room);
+  }
 }
 
 TEST(Kernel, SameBytesEveryTime) {

@@ -4,6 +4,7 @@
 // come out whatever happens, nothing is measured twice, and the plan says why.
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -157,6 +158,44 @@ TEST_F(PlannerTest, samePlanFromAColdAndAWarmCacheByEstimates) {
   ASSERT_TRUE(cold && warm && without);
   EXPECT_EQ(kernelsOf(*cold), kernelsOf(*warm));
   EXPECT_EQ(kernelsOf(*cold), kernelsOf(*without));
+}
+
+TEST_F(PlannerTest, aBoundOnMemoryIsKept) {
+  using Kind = MemoryBound::Kind;
+  TableSketch sketch = twoBranches();
+  options.select = Select::Estimate;
+  options.only = {"toy", "hungry", "reference"};
+  std::vector<std::string> told;
+  options.log = {[](void *to, int, const char *text) {
+                   static_cast<std::vector<std::string> *>(to)->push_back(text);
+                 },
+                 &told, LogLevel::Warning};
+  // Each of the hungry takes 3 MiB, all of them 1 MiB together.
+  for (auto [kind, mebibytes, hungry] :
+       {std::tuple{Kind::None, 0, 2}, std::tuple{Kind::Share, 0, 0}, std::tuple{Kind::Bytes, 8, 2},
+        std::tuple{Kind::Bytes, 5, 1}, std::tuple{Kind::Bytes, 3, 0}}) {
+    options.memory = {kind, uint64_t(mebibytes) << 20};
+    for (bool cached : {false, true}) {
+      auto made = plan(sketch, cached);
+      ASSERT_TRUE(made) << made.error().message;
+      std::vector<std::string> kernels = kernelsOf(*made);
+      EXPECT_EQ(std::count_if(kernels.begin(), kernels.end(),
+                              [](const std::string &text) { return text.starts_with("hungry"); }),
+                hungry)
+          << mebibytes << " MiB";
+      EXPECT_LE(memoryOf(*made).total(), made->memoryBound);
+      EXPECT_EQ(made->memoryBound, options.memory.of(memoryOf(*made)));
+    }
+  }
+  EXPECT_TRUE(told.empty());
+  options.only = {"hungry", "reference"};
+  options.memory = {Kind::Bytes, 1 << 20};
+  auto made = plan(sketch, false);
+  ASSERT_TRUE(made) << made.error().message;
+  for (const std::string &kernel : kernelsOf(*made)) // rather than the reference
+    EXPECT_TRUE(kernel.starts_with("hungry")) << kernel;
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("no plan was found within 1.0 MiB"), std::string::npos) << told[0];
 }
 
 TEST_F(PlannerTest, recomputesWhatIsCheapAndStoresWhatIsNot) {

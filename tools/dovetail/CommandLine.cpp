@@ -149,6 +149,10 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
                  "past_* and present_*. A cache that is appended to grows in place")
       ->allow_extra_args(false)
       ->each(note("--state"));
+  app.add_option("--memory", memory,
+                 "SIZE, such as 200MiB: private memory that the plan may take (default: 1.3 times "
+                 "weights and intermediate results, and 1 MiB); none: any")
+      ->each(note("--memory"));
   app.add_flag("--deterministic", deterministic, "only kernels that give the same bits everywhere");
 }
 
@@ -246,6 +250,12 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
   planner.only = options.only;
   planner.budgetSeconds = options.budget;
   planner.deterministic = options.deterministic;
+  if (options.planningGiven.contains("--memory")) {
+    auto bound = plan::MemoryBound::parse(options.memory);
+    if (!bound)
+      return badInput("--memory: {}", bound.error().message);
+    planner.memory = *bound;
+  }
   planner.log = session.log;
   planner.worker.executable = session.environment.worker;
   planner.worker.plugins = session.environment.pluginFolders;

@@ -23,9 +23,10 @@ namespace dovetail::cli {
 struct CommonOptions {
   unsigned threads = 0; ///< 0: all cores this process may use
   std::vector<std::string> only, plugins;
-  std::string prefer = "cost", select = "measure", cache;
-  std::string target, device;          ///< to compile for: its name, the file that describes it
-  std::set<std::string> planningGiven; ///< those of --select, --budget, --cache and --state given
+  std::string prefer = "cost", select = "measure", cache, memory;
+  std::string target, device; ///< to compile for: its name, the file that describes it
+  std::set<std::string> planningGiven; ///< those of --select, --budget, --cache, --state and
+                                       ///< --memory given
   bool noCache = false;
   std::vector<std::string> force, dims, typical, states;
   double budget = 120;

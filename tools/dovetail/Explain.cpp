@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "CommandLine.h"
+#include "artifact/PlanMemory.h"
 #include "driver/WholeModel.h"
 #include "plan/TypicalSizes.h"
 #include "runtime/Model.h"
@@ -116,6 +117,35 @@ std::map<std::string, std::pair<unsigned, double>> shares(const Plan &plan) {
   return result;
 }
 
+/// Memory as the plan's kernels state it.
+void printMemory(const Plan &plan) {
+  PlanMemory memory = memoryOf(plan);
+  auto text = [](uint64_t bytes) {
+    return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
+  };
+  std::printf("  memory: %s beside %s of weights: packed constants %s, code %s, libraries %s, "
+              "intermediate results %s; %s\n",
+              text(memory.total()).c_str(), text(memory.weights).c_str(),
+              text(memory.packed).c_str(), text(memory.code).c_str(),
+              text(memory.process()).c_str(), text(memory.arena).c_str(),
+              plan.memoryBound == UINT64_MAX
+                  ? "no bound"
+                  : fmt::format("the bound {}{}",
+                                memory.total() > plan.memoryBound ? "could not be kept, " : "is ",
+                                text(plan.memoryBound))
+                        .c_str());
+}
+
+nlohmann::json memoryJson(const Plan &plan) {
+  PlanMemory memory = memoryOf(plan);
+  nlohmann::json json{{"weight_bytes", memory.weights}, {"packed_bytes", memory.packed},
+                      {"code_bytes", memory.code},      {"library_bytes", memory.process()},
+                      {"arena_bytes", memory.arena},    {"total_bytes", memory.total()}};
+  if (plan.memoryBound != UINT64_MAX)
+    json["bound_bytes"] = plan.memoryBound;
+  return json;
+}
+
 } // namespace
 
 nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &states) {
@@ -174,6 +204,7 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
           {"providers", plan.providers},
           {"arena_bytes", plan.blocks.front().arenaBytes},
           {"typical_sizes", plan.typicalSizes},
+          {"memory", memoryJson(plan)},
           {"problems_timed", plan.problemsTimed},
           {"problems_from_cache", plan.problemsFromCache},
           {"problems_estimated", plan.problemsEstimated},
@@ -187,6 +218,7 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
   if (plan.problemsTimed + plan.problemsFromCache + plan.problemsEstimated > 0)
     std::printf("  problems: %u timed, %u from the cache, %u by estimates\n", plan.problemsTimed,
                 plan.problemsFromCache, plan.problemsEstimated);
+  printMemory(plan);
   for (const auto &[provider, version] : plan.providers)
     std::printf("  provider %-10s %s\n", provider.c_str(), version.c_str());
   for (const auto &[who, share] : shares(plan))

@@ -58,6 +58,12 @@ Status readChoice(const dvt_compile_options &given, CompileOptions &options) {
     options.prefer = plan::Prefer::Native;
   else if (prefer != "cost")
     return badInput("prefer is '{}'; it may be library, native or NULL", prefer);
+  if (given.memory) {
+    auto bound = plan::MemoryBound::parse(given.memory);
+    if (!bound)
+      return badInput("memory: {}", bound.error().message);
+    options.planner.memory = *bound;
+  }
   if (given.lock_file)
     return badInput("lock_file is '{}'; replay reads the plan cache, set cache_path",
                     given.lock_file);

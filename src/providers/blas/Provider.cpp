@@ -49,6 +49,26 @@ struct dvt_kernel {
 
 namespace {
 
+/// What a library takes once: relocations, its tables, and what its products pack panels into.
+struct ProcessMemory {
+  const char *group;
+  uint64_t bytes;
+};
+ProcessMemory processMemory(Library library) {
+  constexpr uint64_t kKiB = 1024;
+  switch (library) {
+  case Library::Mkl:
+    return {"mkl", 3500 * kKiB};
+  case Library::OpenBlas:
+    return {"openblas", 2000 * kKiB};
+  case Library::Blis:
+    return {"blis", 1000 * kKiB};
+  case Library::Xsmm: // the registry of its code is all touched at the start
+    break;
+  }
+  return {"xsmm", 10500 * kKiB};
+}
+
 dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
   *provider = new (std::nothrow) dvt_provider(host);
   return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, "blas: out of memory");
@@ -158,6 +178,9 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
         candidate.workspace_bytes = offer.method.workspaceBytes;
         candidate.packing = offer.method.packedBytes ? DVT_PACKING_AT_LOAD : DVT_PACKING_NONE;
         candidate.packed_bytes = offer.method.packedBytes;
+        const ProcessMemory process = processMemory(offer.method.library);
+        candidate.process_bytes = process.bytes;
+        candidate.process_group = process.group;
         candidate.threading = offer.team <= 1           ? DVT_THREADING_SERIAL
                               : offer.method.bringsTeam ? DVT_THREADING_OPENMP
                                                         : DVT_THREADING_PARALLEL_FOR;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loading is one mapping and one copy for each kernel: code refers only to itself. Running checks
-// the tensors against the problem, then calls the phases one after the other through the host's
-// parallel-for.
+// Code refers only to itself: it runs where the host has it, where that may be, and else in a copy.
+// Running checks the tensors against the problem, then calls the phases one after the other through
+// the host's parallel-for.
 #include "providers/native/LoadedKernel.h"
 
 #include <algorithm>
@@ -26,8 +26,28 @@ static uint64_t roundUp(uint64_t bytes, uint64_t multiple) {
 }
 
 LoadedKernel::~LoadedKernel() {
-  if (code)
-    ::munmap(code, codeBytes);
+  if (ownCode)
+    ::munmap(ownCode, ownBytes);
+}
+
+/// Whether the host lets the kernel's bytes be run where they are.
+static bool mayExecute(const dvt_prepare_args &args) {
+  constexpr size_t end =
+      offsetof(dvt_prepare_args, kernel_is_executable) + sizeof(args.kernel_is_executable);
+  return providers::states(&args, end) && args.kernel_is_executable != 0;
+}
+
+Status LoadedKernel::copyCode(const uint8_t *from, uint64_t bytes) {
+  ownBytes = roundUp(bytes, 4096);
+  void *memory =
+      ::mmap(nullptr, ownBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return unavailable("no memory for {} bytes of code", ownBytes);
+  ownCode = static_cast<uint8_t *>(memory);
+  std::memcpy(ownCode, from, bytes);
+  if (::mprotect(ownCode, ownBytes, PROT_READ | PROT_EXEC))
+    return unavailable("the system does not let memory become executable");
+  return Status::success();
 }
 
 Status LoadedKernel::mapCode(const dvt_prepare_args &args, const Machine &machine) {
@@ -51,24 +71,23 @@ Status LoadedKernel::mapCode(const dvt_prepare_args &args, const Machine &machin
   if (!hostSupports(machine.isa.level, vnni))
     return unavailable("this processor has no {}{}", machine.isa.name(), vnni ? " with VNNI" : "");
 
-  codeBytes = roundUp(header.codeBytes, 4096);
-  void *memory =
-      ::mmap(nullptr, codeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return unavailable("no memory for {} bytes of code", codeBytes);
-  code = static_cast<uint8_t *>(memory);
-  std::memcpy(code, bytes + header.codeOffset, header.codeBytes);
-  if (::mprotect(code, codeBytes, PROT_READ | PROT_EXEC))
-    return unavailable("the system does not let memory become executable");
+  const uint8_t *code = bytes + header.codeOffset;
+  if (!mayExecute(args) || reinterpret_cast<uintptr_t>(code) % kImageAlignment != 0) {
+    if (Status status = copyCode(code, header.codeBytes); !status)
+      return status;
+    code = ownCode;
+  }
   for (uint32_t i = 0; i < header.phaseCount; ++i) {
     ImagePhase entry;
     std::memcpy(&entry, bytes + sizeof(header) + i * sizeof(entry), sizeof(entry));
     if (entry.function >= header.codeBytes ||
         (entry.count != kNoOffset && entry.count >= header.codeBytes))
       return badInput("a native kernel's phase lies outside its code");
-    Phase phase{reinterpret_cast<PhaseFunction>(code + entry.function), nullptr, entry.staticCount};
+    const auto address = reinterpret_cast<uintptr_t>(code);
+    Phase phase{reinterpret_cast<PhaseFunction>(address + entry.function), nullptr,
+                entry.staticCount};
     if (entry.count != kNoOffset)
-      phase.count = reinterpret_cast<CountFunction>(code + entry.count);
+      phase.count = reinterpret_cast<CountFunction>(address + entry.count);
     phases.push_back(phase);
   }
   sharedBytes = roundUp(header.workspaceBytes, kLine);

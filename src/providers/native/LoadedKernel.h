@@ -32,6 +32,7 @@ public:
 private:
   LoadedKernel() = default;
   Status mapCode(const dvt_prepare_args &args, const codegen::Machine &machine);
+  Status copyCode(const uint8_t *from, uint64_t bytes);
   Status packConstants(const codegen::ProblemReader &problem, const codegen::Machine &machine,
                        const codegen::Schedule &schedule, const dvt_prepare_args &args);
   dvt_code checkTensors(const dvt_run_args &args, dvt_error *error) const;
@@ -46,8 +47,8 @@ private:
     dvt_type type;
     std::vector<int64_t> extents; ///< -1 where symbolic
   };
-  uint8_t *code = nullptr;
-  uint64_t codeBytes = 0;
+  uint8_t *ownCode = nullptr; ///< where the host's bytes may not be executed
+  uint64_t ownBytes = 0;
   std::vector<Phase> phases;
   std::vector<TensorShape> tensors;          ///< inputs, then outputs
   std::vector<codegen::ValueDemand> demands; ///< checked at each run

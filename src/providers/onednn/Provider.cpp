@@ -19,7 +19,7 @@ using providers::fail;
 struct dvt_provider {
   explicit dvt_provider(const dvt_host *host)
       : library(std::make_shared<Library>(host ? host->library_path : nullptr)) {
-    version = library->isLoaded() ? "8+oneDNN-" + library->versionText : "8";
+    version = (library->isLoaded() ? "8+oneDNN-" + library->versionText : "8") + "#2";
     libraryInfo = {sizeof libraryInfo, "oneDNN", library->versionText.c_str(),
                    library->file.c_str(), library->missing.c_str()};
     info = {sizeof info, kProviderName, version.c_str(), &libraryInfo, 1, 0, 1};
@@ -107,6 +107,17 @@ std::pair<std::string, int> splitIsa(const std::string &algorithm) {
   return {algorithm, -1};
 }
 
+// Private memory, as measured with versions 3.0 and 2.6: relocations of the library and its caches,
+// the code and descriptors of a primitive, and the code that makes all shapes of oneDNN's own GEMM,
+// which it generates at once.
+constexpr uint64_t kLibraryBytes = uint64_t(1) << 19, kJitGemmBytes = uint64_t(7) << 19;
+constexpr uint32_t kPrimitiveBytes = 50u << 10;
+
+bool usesJitGemm(const Resolved &resolved) {
+  return resolved.algorithm.find("gemm:jit") != std::string::npos &&
+         resolved.algorithm.find("brgemm") == std::string::npos;
+}
+
 /// Why an implementation is not worth measuring beside the others; empty where it is. Contractions
 /// for AVX2 sometimes beat those for AVX-512; nothing else for older processors does.
 std::string dominatedBy(const Resolved &resolved, const std::vector<Resolved> &found) {
@@ -143,6 +154,7 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
             return true;
         found.push_back(resolved);
         found.back().bindings.clear();
+        found.back().bindings.resize(resolved.bindings.size());
         return true;
       },
       reason);
@@ -173,6 +185,8 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
     candidate.threading = resolved.threads > 1 ? DVT_THREADING_OPENMP : DVT_THREADING_SERIAL;
     candidate.numerics = resolved.numerics.c_str();
     candidate.deterministic = 1;
+    candidate.code_bytes = kPrimitiveBytes * static_cast<uint32_t>(resolved.bindings.size());
+    candidate.process_bytes = kLibraryBytes + (usesJitGemm(resolved) ? kJitGemmBytes : 0);
     candidate.estimate_micros =
         providers::roughMicros(work, efficiencyOf(resolved.algorithm) * gainOf(resolved),
                                resolved.threads) *

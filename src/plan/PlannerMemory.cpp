@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The choice within a bound on memory. First the cheapest plan is chosen without looking at memory,
+// which most models can afford. Where it takes too much, the cover is solved again within what the
+// bound leaves beside the arena; that is known only of a whole plan, so this may take a few turns.
+#include "plan/PlannerState.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "plan/CoverMemory.h"
+
+namespace dovetail::plan {
+namespace {
+
+std::string bytesText(uint64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+} // namespace
+
+Expected<MemoryBound> MemoryBound::parse(const std::string &text) {
+  if (text == "none")
+    return MemoryBound{Kind::None, 0};
+  uint64_t number = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(end, text.data() + text.size());
+  for (auto [name, shift] :
+       {std::pair{"", 0}, std::pair{"KiB", 10}, std::pair{"MiB", 20}, std::pair{"GiB", 30}})
+    if (failure == std::errc() && unit == name && number > 0 && number <= kMostBytes >> shift)
+      return MemoryBound{Kind::Bytes, number << shift};
+  return badInput("'{}' is no size of memory; it may be a whole number of bytes, KiB, MiB or GiB "
+                  "of at most 1048576 GiB, such as 200MiB, or none",
+                  text);
+}
+
+uint64_t MemoryBound::of(const PlanMemory &memory) const {
+  if (kind == Kind::None)
+    return UINT64_MAX;
+  if (kind == Kind::Bytes)
+    return bytes;
+  return kProcessBytes +
+         static_cast<uint64_t>(kShare * static_cast<double>(memory.weights + memory.arena));
+}
+
+CoverMemory Planner::State::memoryOf(const Trial &trial) {
+  const Candidate &candidate = trial.candidate;
+  CoverMemory memory;
+  if (candidate.packing != DVT_PACKING_NONE && candidate.packedBytes != UINT64_MAX)
+    memory.bytes = candidate.packedBytes;
+  if (candidate.codeBytes > 0)
+    memory.code = {
+        codeNumbers.try_emplace(&trial, static_cast<uint32_t>(codeNumbers.size())).first->second,
+        candidate.codeBytes};
+  const std::string process = processOf(candidate);
+  auto paid = paidProcesses.find(process);
+  uint64_t before = paid == paidProcesses.end() ? 0 : paid->second;
+  auto number = [&] {
+    return processNumbers.try_emplace(process, static_cast<uint32_t>(processNumbers.size()))
+        .first->second;
+  };
+  if (candidate.processBytes > before)
+    memory.process = {number(), candidate.processBytes - before};
+  return memory;
+}
+
+bool Planner::State::takesNoMore(const CoverMemory &one, const CoverMemory &other) {
+  // What others share may come at no cost.
+  bool code = one.code.bytes == 0 || one.code.key == other.code.key ||
+              one.bytes + one.code.bytes <= other.bytes;
+  bool process = one.process.bytes == 0 ||
+                 (one.process.key == other.process.key && one.process.bytes <= other.process.bytes);
+  return one.bytes <= other.bytes && code && process;
+}
+
+Expected<CoverSolution> Planner::State::solve(const CoverLimits &limits) const {
+  if (!weighsMemory())
+    return solveCover(cover, limits);
+  double share = (1 + static_cast<double>(constantBytes(table))) / memoryWeight();
+  const uint64_t most =
+      bodies.empty() ? mostBytes : static_cast<uint64_t>(static_cast<double>(mostBytes) * share);
+  auto bounded = solveCoverWithin(cover, limits, most);
+  if (!bounded)
+    return bounded.takeError();
+  options.log(LogLevel::Debug, "cover within {} bytes: takes {}, {:.1f} us; {} solved", most,
+              bounded->bytes, bounded->solution.cost, bounded->solves);
+  return std::move(bounded->solution);
+}
+
+double Planner::State::memoryWeight() const {
+  double weight = 1 + static_cast<double>(constantBytes(table));
+  for (const auto &body : bodies)
+    weight += body->memoryWeight();
+  return weight;
+}
+
+void Planner::State::lendMemory(const Plan &plan, size_t number) {
+  State &body = *bodies[number];
+  body.mostBytes = UINT64_MAX;
+  body.paidProcesses = paidProcesses;
+  if (!weighsMemory())
+    return;
+  PlanMemory used = dovetail::memoryOf(plan);
+  uint64_t taken = used.packed + used.code;
+  for (const auto &[process, bytes] : used.processes) {
+    uint64_t &paid = body.paidProcesses[process];
+    taken += bytes > paid ? bytes - paid : 0;
+    paid = std::max(paid, bytes);
+  }
+  double weight = 0;
+  for (size_t i = number; i < bodies.size(); ++i)
+    weight += bodies[i]->memoryWeight();
+  double left = taken < mostBytes ? static_cast<double>(mostBytes - taken) : 0;
+  body.mostBytes = static_cast<uint64_t>(left * body.memoryWeight() / weight);
+}
+
+/// The plan, with a word on how much it takes.
+Plan Planner::State::overBound(Plan plan) const {
+  PlanMemory memory = dovetail::memoryOf(plan);
+  options.log(LogLevel::Warning,
+              "no plan was found within {} of memory; the one of least memory takes {}: packed "
+              "constants {}, code {}, libraries {}, intermediate results {}",
+              bytesText(plan.memoryBound), bytesText(memory.total()), bytesText(memory.packed),
+              bytesText(memory.code), bytesText(memory.process()), bytesText(memory.arena));
+  return plan;
+}
+
+Expected<Plan> Planner::State::chooseWithinBound(Prefer prefer) {
+  mostBytes = UINT64_MAX;
+  auto plan = choose(prefer);
+  if (!plan)
+    return plan;
+  PlanMemory memory = dovetail::memoryOf(*plan);
+  plan->memoryBound = options.memory.of(memory);
+  std::optional<Plan> nearest; // to the bound, of those beyond it
+  uint64_t excess = UINT64_MAX, withheld = 0;
+  constexpr int kMostTurns = 4;
+  for (int turn = 0; memory.total() > plan->memoryBound; ++turn) {
+    uint64_t beyond = memory.total() - plan->memoryBound;
+    options.log(LogLevel::Debug, "a plan of {} bytes, {} of them arena, for a bound of {}",
+                memory.total(), memory.arena, plan->memoryBound);
+    bool isNearer = beyond < excess;
+    if (isNearer) {
+      nearest = *plan;
+      excess = beyond;
+    }
+    if (turn == kMostTurns || (turn > 0 && (!isNearer || mostBytes == 0)))
+      return overBound(std::move(*nearest));
+    withheld += turn > 0 ? beyond : 0;
+    uint64_t beside = memory.arena + withheld;
+    mostBytes = plan->memoryBound > beside ? plan->memoryBound - beside : 0;
+    plan = choose(prefer);
+    if (!plan)
+      return plan;
+    memory = dovetail::memoryOf(*plan);
+    plan->memoryBound = options.memory.of(memory);
+  }
+  return plan;
+}
+
+} // namespace dovetail::plan
