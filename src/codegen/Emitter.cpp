@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include "codegen/gpu/Threads.h"
 #include "codegen/schedule/KernelAbi.h"
 
 namespace dovetail::codegen {
@@ -420,11 +421,30 @@ Value Emitter::atEntry(llvm::function_ref<Value()> make) {
   return make();
 }
 
+Value Emitter::generic(Value pointer) {
+  if (cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() == 0)
+    return pointer;
+  return LLVM::AddrSpaceCastOp::create(builder, location(), pointerType(), pointer);
+}
+
 Value Emitter::argsField(unsigned index, Type type) {
   Value address = LLVM::GEPOp::create(builder, location(), pointerType(), i64Type(),
                                       entry.getArgument(0), ArrayRef<LLVM::GEPArg>{int32_t(index)});
   return LLVM::LoadOp::create(builder, location(), type, address, 8, false, false,
                               /*isInvariant=*/true);
+}
+
+uint32_t Emitter::deviceExtentArgument(uint32_t number, uint32_t dimension) const {
+  const dvt_problem &source = problem.problem();
+  uint32_t tensors = source.input_count + source.output_count, position = tensors + 1;
+  for (uint32_t tensor = 0; tensor <= number; ++tensor) {
+    const dvt_value &value =
+        problem.value(tensor < source.input_count ? source.inputs[tensor]
+                                                  : source.outputs[tensor - source.input_count]);
+    for (uint32_t i = 0; i < (tensor == number ? dimension : value.rank); ++i)
+      position += !isStaticExtent(value.extents[i]);
+  }
+  return position;
 }
 
 Value Emitter::tensor(uint32_t number) {
@@ -433,6 +453,8 @@ Value Emitter::tensor(uint32_t number) {
   assert(number < tensors.size());
   if (!tensors[number])
     tensors[number] = atEntry([&] {
+      if (onDevice)
+        return generic(entry.getArgument(number));
       if (!dataArray)
         dataArray = argsField(0, pointerType());
       Value address = LLVM::GEPOp::create(builder, location(), pointerType(), pointerType(),
@@ -454,6 +476,7 @@ Value Emitter::pointerOf(uint32_t value) {
 
 Value Emitter::embed(ArrayRef<char> bytes) {
   auto module = entry.getParentOp()->getParentOfType<ModuleOp>();
+  unsigned space = onDevice ? kGlobalSpace : 0;
   std::string name =
       "data" + std::to_string(std::distance(module.getBody()->begin(), module.getBody()->end()));
   {
@@ -462,10 +485,12 @@ Value Emitter::embed(ArrayRef<char> bytes) {
     auto type = LLVM::LLVMArrayType::get(i8Type(), bytes.size());
     LLVM::GlobalOp::create(builder, location(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
                            name, builder.getStringAttr(StringRef(bytes.data(), bytes.size())),
-                           /*alignment=*/64);
+                           /*alignment=*/64, space);
   }
-  return atEntry(
-      [&] { return Value(LLVM::AddressOfOp::create(builder, location(), pointerType(), name)); });
+  return atEntry([&] {
+    auto pointer = LLVM::LLVMPointerType::get(builder.getContext(), space);
+    return generic(LLVM::AddressOfOp::create(builder, location(), pointer, name));
+  });
 }
 
 Value Emitter::embedLiteral(uint32_t value) {
@@ -498,6 +523,8 @@ Value Emitter::extent(uint32_t number, uint32_t dimension) {
   Value &known = extents[number][dimension];
   if (!known)
     known = atEntry([&] {
+      if (onDevice)
+        return Value(entry.getArgument(deviceExtentArgument(number, dimension)));
       if (!extentArray)
         extentArray = argsField(1, pointerType());
       int32_t position = dimension;
@@ -522,7 +549,10 @@ Value Emitter::extentOf(const dvt_extent &extent) {
 
 Value Emitter::workspace() {
   if (!workspacePointer)
-    workspacePointer = atEntry([&] { return argsField(2, pointerType()); });
+    workspacePointer = atEntry([&] {
+      uint32_t tensors = problem.problem().input_count + problem.problem().output_count;
+      return onDevice ? generic(entry.getArgument(tensors)) : argsField(2, pointerType());
+    });
   return workspacePointer;
 }
 

@@ -189,10 +189,21 @@ public:
   Value workerScratch(); ///< this worker's own
   Value worker();
 
+  // --- Threads of a device, see gpu/Threads.h for what becomes of these ---
+  Value threadIndex(); ///< within the block, i64
+  Value blockIndex();  ///< within the grid, i64
+  /// Waits until all threads of the block are here; what they wrote is seen by all.
+  void barrier();
+  /// Memory that the threads of a block share, 16-byte aligned; undefined at first.
+  Value sharedMemory(uint64_t bytes);
+
 private:
+  friend class DevicePhaseBuilder;
   friend class KernelModule;
   mlir::Location location();
   void unify(Value &a, Value &b);
+  Value generic(Value pointer); ///< in the address space of all memory
+  uint32_t deviceExtentArgument(uint32_t tensorNumber, uint32_t dimension) const;
   Value atEntry(llvm::function_ref<Value()> make);
   Value argsField(unsigned index, mlir::Type type);
   mlir::Type memoryType(dvt_type type);
@@ -204,10 +215,13 @@ private:
   mlir::Block &entry;
   unsigned vectorLanes;
   std::string failed;
+  /// The function's arguments are those of gpu/DevicePhase.h instead of KernelArgs.
+  bool onDevice = false;
+  uint64_t sharedBytes = 0;
   std::vector<Value> tensors;
   llvm::DenseMap<uint32_t, Value> literals; ///< pointers of those embedded
   std::vector<std::vector<Value>> extents;
-  Value dataArray, extentArray, workspacePointer, scratchPointer;
+  Value dataArray, extentArray, workspacePointer, scratchPointer, threadNumber, blockNumber;
 };
 
 } // namespace dovetail::codegen

@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loops and conditions of the Emitter, built as scf ops. Loops whose trip count is known to be none
-// or one are not built, which keeps static kernels small.
+// or one are not built, which keeps static kernels small. What threads of a device ask for is a
+// call here.
 #include "codegen/Emitter.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include "codegen/gpu/Threads.h"
 
 namespace dovetail::codegen {
 
 using namespace mlir;
+
+/// to - from where it is known.
+static std::optional<int64_t> knownDistance(Value from, Value to) {
+  if (from == to)
+    return 0;
+  auto low = Emitter::constantIndex(from), high = Emitter::constantIndex(to);
+  if (low && high)
+    return *high - *low;
+  auto sum = to.getDefiningOp<arith::AddIOp>();
+  return sum && sum.getLhs() == from ? Emitter::constantIndex(sum.getRhs()) : std::nullopt;
+}
 
 void Emitter::loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
   loop(from, to, step, ValueRange(), [&](Value i, ValueRange) {
@@ -19,10 +34,10 @@ void Emitter::loop(Value from, Value to, int64_t step, llvm::function_ref<void(V
 
 Values Emitter::loop(Value from, Value to, int64_t step, ValueRange initial,
                      llvm::function_ref<Values(Value, ValueRange)> body) {
-  auto low = constantIndex(from), high = constantIndex(to);
-  if (low && high && *low >= *high)
+  auto distance = knownDistance(from, to);
+  if (distance && *distance <= 0)
     return Values(initial);
-  if (low && high && *high - *low <= step)
+  if (distance && *distance <= step)
     return body(from, initial);
   auto loop = scf::ForOp::create(builder, location(), from, to, index(step), initial);
   OpBuilder::InsertionGuard guard(builder);
@@ -122,6 +137,60 @@ Values Emitter::vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll
   }
   return ifElse(
       lt(done, to), [&] { return tail(); }, [&] { return carried; });
+}
+
+/// Calls a function of gpu/Threads.h, which is declared at its first use.
+static Value callThreads(OpBuilder &builder, Block &entry, StringRef name, Type result) {
+  auto module = entry.getParentOp()->getParentOfType<ModuleOp>();
+  Location location = builder.getUnknownLoc();
+  Type returned = result ? result : LLVM::LLVMVoidType::get(builder.getContext());
+  auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+  if (!function) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    function = LLVM::LLVMFuncOp::create(builder, location, name,
+                                        LLVM::LLVMFunctionType::get(returned, {}));
+  }
+  auto call = LLVM::CallOp::create(builder, location, function, ValueRange());
+  return result ? call.getResult() : Value();
+}
+
+Value Emitter::threadIndex() {
+  if (!threadNumber)
+    threadNumber = atEntry([&] {
+      Value number = callThreads(builder, entry, kThreadIndexFunction, i32Type());
+      return builder.createOrFold<arith::ExtUIOp>(location(), i64Type(), number);
+    });
+  return threadNumber;
+}
+
+Value Emitter::blockIndex() {
+  if (!blockNumber)
+    blockNumber = atEntry([&] {
+      Value number = callThreads(builder, entry, kBlockIndexFunction, i32Type());
+      return builder.createOrFold<arith::ExtUIOp>(location(), i64Type(), number);
+    });
+  return blockNumber;
+}
+
+void Emitter::barrier() { callThreads(builder, entry, kBarrierFunction, {}); }
+
+Value Emitter::sharedMemory(uint64_t bytes) {
+  auto module = entry.getParentOp()->getParentOfType<ModuleOp>();
+  std::string name =
+      "shared" + std::to_string(std::distance(module.getBody()->begin(), module.getBody()->end()));
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    LLVM::GlobalOp::create(builder, location(), LLVM::LLVMArrayType::get(i8Type(), bytes),
+                           /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute(),
+                           /*alignment=*/16, kSharedSpace);
+  }
+  sharedBytes = llvm::alignTo(sharedBytes, 16) + bytes;
+  return atEntry([&] {
+    auto pointer = LLVM::LLVMPointerType::get(builder.getContext(), kSharedSpace);
+    return generic(LLVM::AddressOfOp::create(builder, location(), pointer, name));
+  });
 }
 
 } // namespace dovetail::codegen

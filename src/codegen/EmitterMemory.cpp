@@ -127,6 +127,8 @@ void Emitter::storeVector(dvt_type type, Value vector, Value pointer, Value offs
 Value Emitter::gather(dvt_type type, Value pointer, Value offsets, Value mask) {
   Type element = memoryType(type);
   unsigned lanes = cast<VectorType>(offsets.getType()).getNumElements();
+  if (lanes == 1) // whose address space devices know
+    return loadVector(type, pointer, convert(extract(offsets, 0), i64Type()), 1, mask);
   Value addresses = LLVM::GEPOp::create(builder, location(), vectorOf(pointerType(), lanes),
                                         element, pointer, ValueRange{offsets});
   if (!mask)
@@ -140,6 +142,8 @@ Value Emitter::gather(dvt_type type, Value pointer, Value offsets, Value mask) {
 void Emitter::scatter(dvt_type type, Value vector, Value pointer, Value offsets, Value mask) {
   Type element = memoryType(type);
   unsigned lanes = cast<VectorType>(offsets.getType()).getNumElements();
+  if (lanes == 1)
+    return storeVector(type, vector, pointer, convert(extract(offsets, 0), i64Type()), mask);
   Value addresses = LLVM::GEPOp::create(builder, location(), vectorOf(pointerType(), lanes),
                                         element, pointer, ValueRange{offsets});
   if (!mask)

@@ -8,13 +8,21 @@
 namespace dovetail::codegen {
 
 static const EmissionFamily kFamilies[] = {
-    {"pointwise", emitPointwiseKernel}, {"rows", emitRowsKernel},
-    {"affine", emitAffineKernel},       {"pool", emitPoolKernel},
-    {"move", emitMoveKernel},           {"matmul", emitMatMulKernel},
-    {"conv", emitConvolutionKernel},    {"depthwise", emitDepthwiseKernel},
-    {"attention", emitAttentionKernel}, {"blockmatmul", emitBlockMatMulKernel},
-    {"recurrent", emitRecurrentKernel}, {"winograd", emitWinogradKernel},
+    {"pointwise", emitPointwiseKernel},
+    {"rows", emitRowsKernel},
+    {"affine", emitAffineKernel},
+    {"pool", emitPoolKernel},
+    {"move", emitMoveKernel},
+    {"matmul", emitMatMulKernel},
+    {"conv", emitConvolutionKernel},
+    {"depthwise", emitDepthwiseKernel},
+    {"attention", emitAttentionKernel},
+    {"blockmatmul", emitBlockMatMulKernel},
+    {"recurrent", emitRecurrentKernel},
+    {"winograd", emitWinogradKernel},
     {"int8", emitInt8Kernel},
+    {"devicematmul", emitDeviceMatMulKernel},
+    {"deviceconv", emitDeviceConvolutionKernel},
 };
 
 const EmissionFamily *findEmissionFamily(std::string_view name) {

@@ -48,6 +48,10 @@ Status emitWinogradKernel(const ProblemReader &problem, const Machine &machine,
                           const Schedule &schedule, KernelModule &module);
 Status emitAttentionKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
+Status emitDeviceMatMulKernel(const ProblemReader &problem, const Machine &machine,
+                              const Schedule &schedule, KernelModule &module);
+Status emitDeviceConvolutionKernel(const ProblemReader &problem, const Machine &machine,
+                                   const Schedule &schedule, KernelModule &module);
 Status emitRecurrentKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
 

@@ -12,6 +12,7 @@
 
 #include "codegen/Lowering.h"
 #include "codegen/ObjectImage.h"
+#include "codegen/gpu/DeviceLowering.h"
 #include "codegen/schedule/KernelAbi.h"
 
 namespace dovetail::codegen {
@@ -76,6 +77,7 @@ struct KernelModule::State {
   unsigned lanes;
   bool vnni = false;
   std::vector<Phase> phases;
+  DeviceKernel device; ///< of a device: launches instead of phases
   std::string failure;
 };
 
@@ -86,7 +88,24 @@ KernelModule::~KernelModule() = default;
 void KernelModule::setLanes(unsigned lanes) { state->lanes = lanes; }
 void KernelModule::useVnni() { state->vnni = true; }
 
+void KernelModule::addDevicePhase(const DeviceTasks &tasks, Body body) {
+  DevicePhaseBuilder phase(state->builder, *state->module, state->problem, state->machine);
+  auto launch = phase.build("phase" + std::to_string(state->device.launches.size()), tasks, body);
+  if (launch)
+    state->device.launches.push_back(std::move(*launch));
+  else if (state->failure.empty())
+    state->failure = launch.error().message;
+}
+
+void KernelModule::addBlockPhase(uint32_t threads, llvm::function_ref<Value(Emitter &)> count,
+                                 Body body) {
+  assert(state->machine.isDevice());
+  addDevicePhase({DeviceTasks::Of::Block, threads, count}, body);
+}
+
 void KernelModule::addPhase(int64_t count, Body body) {
+  if (state->machine.isDevice())
+    return addPhase([&](Emitter &emitter) { return emitter.index(count); }, body);
   State::Phase phase;
   phase.staticCount = count;
   state->addPhaseFunction(phase, body);
@@ -94,6 +113,8 @@ void KernelModule::addPhase(int64_t count, Body body) {
 }
 
 void KernelModule::addPhase(llvm::function_ref<Value(Emitter &)> count, Body body) {
+  if (state->machine.isDevice())
+    return addDevicePhase({DeviceTasks::Of::Thread, state->machine.blockThreads, count}, body);
   State::Phase phase;
   phase.count = "count" + std::to_string(state->phases.size());
   std::optional<int64_t> known;
@@ -126,9 +147,23 @@ template <typename T> static void append(std::vector<uint8_t> &bytes, const T &i
   bytes.insert(bytes.end(), from, from + sizeof(T));
 }
 
+Expected<std::vector<uint8_t>> KernelModule::finishDevice(const Schedule &schedule) {
+  LoweringTexts texts;
+  state->device.workspaceBytes = schedule.workspaceBytes;
+  Status status = lowerForDevice(*state->module, state->machine.isa, state->device,
+                                 keepText ? &texts : nullptr);
+  optimisedText = std::move(texts.optimised);
+  assemblyText = std::move(texts.assembly);
+  if (!status)
+    return status.takeError();
+  return state->device.serialise();
+}
+
 Expected<std::vector<uint8_t>> KernelModule::finish(const Schedule &schedule) {
   if (!state->failure.empty())
     return internalError("kernel {}: {}", schedule.algorithm, state->failure);
+  if (state->machine.isDevice())
+    return finishDevice(schedule);
   LoweringTexts texts;
   Isa isa = state->machine.isa;
   isa.vnni = state->vnni;

@@ -160,20 +160,24 @@ static void generate(llvm::Module &module, llvm::TargetMachine &machine, llvm::C
   passes.run(module);
 }
 
-Expected<llvm::SmallVector<char, 0>> lowerToObject(ModuleOp module, const Isa &isa,
-                                                   LoweringTexts *texts) {
+Expected<std::unique_ptr<llvm::Module>> translateKernels(ModuleOp module,
+                                                         llvm::LLVMContext &context) {
   if (Status status = lowerToLlvmDialect(module); !status)
     return status.takeError();
-  auto machine = targetMachine(isa);
-  if (!machine)
-    return machine.takeError();
-  llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> lowered = translateModuleToLLVMIR(module, context);
   if (!lowered)
     return internalError("a kernel does not translate to LLVM IR");
-  lowered->setTargetTriple((*machine)->getTargetTriple());
-  lowered->setDataLayout((*machine)->createDataLayout());
-  for (llvm::Function &function : *lowered) {
+  return lowered;
+}
+
+Expected<llvm::SmallVector<char, 0>> objectOf(llvm::Module &module, const Isa &isa,
+                                              LoweringTexts *texts) {
+  auto machine = targetMachine(isa);
+  if (!machine)
+    return machine.takeError();
+  module.setTargetTriple((*machine)->getTargetTriple());
+  module.setDataLayout((*machine)->createDataLayout());
+  for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
     function.addFnAttr("prefer-vector-width", isa.level == Isa::Avx512 ? "512" : "256");
@@ -182,19 +186,28 @@ Expected<llvm::SmallVector<char, 0>> lowerToObject(ModuleOp module, const Isa &i
     function.addFnAttr(llvm::Attribute::NoUnwind);
     function.setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
   }
-  if (Status status = optimise(*lowered, **machine); !status)
+  if (Status status = optimise(module, **machine); !status)
     return status.takeError();
   if (texts) {
     llvm::raw_string_ostream stream(texts->optimised);
-    lowered->print(stream, nullptr);
-    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(*lowered);
+    module.print(stream, nullptr);
+    std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
     llvm::SmallVector<char, 0> assembly;
     generate(*copy, **machine, llvm::CodeGenFileType::AssemblyFile, assembly);
     texts->assembly.assign(assembly.begin(), assembly.end());
   }
   llvm::SmallVector<char, 0> object;
-  generate(*lowered, **machine, llvm::CodeGenFileType::ObjectFile, object);
+  generate(module, **machine, llvm::CodeGenFileType::ObjectFile, object);
   return object;
+}
+
+Expected<llvm::SmallVector<char, 0>> lowerToObject(ModuleOp module, const Isa &isa,
+                                                   LoweringTexts *texts) {
+  llvm::LLVMContext context;
+  auto lowered = translateKernels(module, context);
+  if (!lowered)
+    return lowered.takeError();
+  return objectOf(**lowered, isa, texts);
 }
 
 } // namespace dovetail::codegen

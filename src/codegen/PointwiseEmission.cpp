@@ -313,7 +313,8 @@ void emitPointwiseOps(Emitter &emitter, llvm::ArrayRef<uint32_t> ops, unsigned l
     const ExpressionNode &node = expression.nodes[i];
     if (auto quantized =
             emitter.quantizesByProduct ? findQuantization(expression, node) : std::nullopt;
-        quantized && lanes == emitter.lanes() && registers[quantized->quotient]) {
+        quantized && lanes == emitter.lanes() && !emitter.machine.isDevice() &&
+        registers[quantized->quotient]) {
       registers[i] =
           emitQuantized(emitter, node.type, registers[quantized->quotient], of(quantized->zero));
       continue;

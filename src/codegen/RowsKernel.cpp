@@ -8,6 +8,7 @@
 
 #include "codegen/PointwiseEmission.h"
 #include "codegen/SpaceEmission.h"
+#include "codegen/gpu/BlockReduction.h"
 #include "codegen/schedule/Rows.h"
 
 namespace dovetail::codegen {
@@ -68,7 +69,9 @@ private:
   void emitSideBySide(Value from, Value to) {
     int64_t width = plan.space.axes[last].extent;
     int64_t most = plan.expression.cost() > 24 ? 2 : 4;
-    unsigned vectors = width < 0 ? most : std::clamp<int64_t>(width / lanes, 1, most);
+    unsigned vectors = e.machine.isDevice() ? 1
+                       : width < 0          ? most
+                                            : std::clamp<int64_t>(width / lanes, 1, most);
     Value done = from;
     if (vectors > 1 || width % lanes == 0) {
       Value length = e.sub(to, from), step = e.index(int64_t(vectors) * lanes);
@@ -180,6 +183,8 @@ private:
     int64_t trips = extent < 0 ? 1024 : plan.alongRows ? extent / lanes : extent;
     int64_t most = cost > 60 ? 1 : cost > 24 ? 2 : 4;
     turns = std::clamp<int64_t>(std::min(trips, most), 1, std::max<int64_t>(1, 8 / vectors));
+    if (plan.blockThreads)
+      turns = 1;
     Values initial;
     for (unsigned turn = 0; turn < turns; ++turn)
       for (NodeId id : accumulators)
@@ -199,6 +204,9 @@ private:
   Values passAxis(uint32_t position, ValueRange carried) {
     uint32_t axis = plan.reducedAxes[position];
     Value zero = e.index(0), extent = space.extent(axis);
+    if (axis == last && plan.blockThreads)
+      return e.loop(e.threadIndex(), extent, plan.blockThreads, carried,
+                    [&](Value i, ValueRange values) { return passBody(i, {}, values); });
     if (axis == last)
       return e.vectorLoop(
           zero, extent, lanes, turns, carried,
@@ -336,6 +344,10 @@ private:
     for (NodeId id : accumulators) {
       const ExpressionNode &node = nodes[id];
       reducedRegisters[id].clear();
+      if (plan.blockThreads) {
+        position = finishInBlock(id, values, position);
+        continue;
+      }
       for (unsigned vector = 0; vector < vectors; ++vector) {
         if (isArgument(node.kind)) {
           reducedRegisters[id].push_back(finishArgument(node, values, position, group));
@@ -356,18 +368,38 @@ private:
     }
   }
 
+  /// One scalar for the whole block of what each of its threads has summed up.
+  size_t finishInBlock(NodeId id, const Values &values, size_t position) {
+    const ExpressionNode &node = nodes[id];
+    Values own{e.extract(values[position], 0)};
+    if (isArgument(node.kind))
+      own.push_back(e.extract(values[position + 1], 0));
+    Values whole = combineInBlock(e, plan.blockThreads, own, [&](const Values &a, const Values &b) {
+      return isArgument(node.kind) ? betterOf(node, a, b) : Values{combine(node, a[0], b[0])};
+    });
+    reducedRegisters[id].push_back(whole.back());
+    return position + own.size();
+  }
+
+  /// Of two pairs of an element and its index, the one that counts.
+  Values betterOf(const ExpressionNode &node, const Values &best, const Values &other) {
+    Value strictly =
+        node.kind == Kind::ReduceArgMax ? e.gt(other[0], best[0]) : e.lt(other[0], best[0]);
+    Value nearer = node.integer != 0 ? e.gt(other[1], best[1]) : e.lt(other[1], best[1]);
+    Value take = e.bitOr(strictly, e.bitAnd(e.eq(other[0], best[0]), nearer));
+    return {e.select(take, other[0], best[0]), e.select(take, other[1], best[1])};
+  }
+
   Value finishArgument(const ExpressionNode &node, const Values &values, size_t position,
                        size_t group) {
     Value best = values[position], index = values[position + 1];
     bool lastIndex = node.integer != 0;
     for (unsigned turn = 1; turn < turns; ++turn) {
-      Value other = values[position + turn * group],
-            otherIndex = values[position + turn * group + 1];
-      Value strictly = node.kind == Kind::ReduceArgMax ? e.gt(other, best) : e.lt(other, best);
-      Value nearer = lastIndex ? e.gt(otherIndex, index) : e.lt(otherIndex, index);
-      Value take = e.bitOr(strictly, e.bitAnd(e.eq(other, best), nearer));
-      best = e.select(take, other, best);
-      index = e.select(take, otherIndex, index);
+      Values taken =
+          betterOf(node, {best, index},
+                   {values[position + turn * group], values[position + turn * group + 1]});
+      best = taken[0];
+      index = taken[1];
     }
     if (!plan.alongRows)
       return index;
@@ -383,7 +415,11 @@ private:
     for (unsigned vector = 0; vector < vectors; ++vector) {
       Value value = reducedRegisters[output.node][vector];
       if (plan.alongRows) {
-        e.store(type, value, space.pointer(output.operand), base);
+        auto store = [&] { e.store(type, value, space.pointer(output.operand), base); };
+        if (plan.blockThreads)
+          e.ifTrue(e.eq(e.threadIndex(), e.index(0)), store);
+        else
+          store();
         continue;
       }
       Value place = laneIndex(vector);
@@ -419,11 +455,14 @@ Status emitRowsKernel(const ProblemReader &problem, const Machine &machine,
   if (!plan)
     return plan.takeError();
   module.setLanes(lanesAlong(plan->space.axes.back().extent, machine));
-  module.addPhase(
-      [&](Emitter &e) {
-        return SpaceEmission(e, plan->space).taskCount(plan->split, plan->keptAxes);
-      },
-      [&](Emitter &e, Value begin, Value end) { RowsEmitter(e, *plan).emit(begin, end); });
+  auto count = [&](Emitter &e) {
+    return SpaceEmission(e, plan->space).taskCount(plan->split, plan->keptAxes);
+  };
+  auto body = [&](Emitter &e, Value begin, Value end) { RowsEmitter(e, *plan).emit(begin, end); };
+  if (plan->blockThreads)
+    module.addBlockPhase(plan->blockThreads, count, body);
+  else
+    module.addPhase(count, body);
   return Status::success();
 }
 

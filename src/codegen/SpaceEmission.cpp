@@ -130,7 +130,9 @@ SpaceEmission::Task SpaceEmission::decode(const TaskSplit &split, llvm::ArrayRef
     return decoded;
   Value chunks = e.ceilDiv(extent(axes[split.axis]), split.chunk);
   decoded.from = e.mul(e.rem(task, chunks), split.chunk);
-  decoded.to = e.minimum(e.add(decoded.from, split.chunk), extent(axes[split.axis]));
+  decoded.to = e.add(decoded.from, split.chunk);
+  if (split.chunk > 1)
+    decoded.to = e.minimum(decoded.to, extent(axes[split.axis]));
   Value rest = e.div(task, chunks);
   for (uint32_t i = split.axis; i-- > 0;) {
     decoded.indices[axes[i]] = i == 0 ? rest : e.rem(rest, extent(axes[i]));

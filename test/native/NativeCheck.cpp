@@ -349,6 +349,48 @@ void checkTarget(const Problem &problem, const Target &target, const CheckOption
 
 } // namespace
 
+void checkRunner(const Problem &problem, const std::string &what, const CheckOptions &options,
+                 const ProblemRunner &runner) {
+  const Provider *reference = plugins().find("reference");
+  ASSERT_TRUE(reference) << "plug-ins are missing";
+  std::mt19937 random(options.seed);
+  for (const SymbolValues &symbols : options.bindings) {
+    Problem specialised = problem.specialize(symbols);
+    Run run(problem, symbols);
+    for (size_t i = 0; i < problem.inputs.size(); ++i)
+      run.inputs.push_back(randomInput(problem.values[problem.inputs[i]].type,
+                                       count(run.inputExtents[i]), options, random));
+    Proposal truth = reference->propose(hostTarget(), specialised);
+    ASSERT_FALSE(truth.candidates.empty()) << "reference offers nothing: " << specialised.text();
+    auto wanted =
+        run.execute(*reference, hostTarget(), specialised, truth.candidates[0], {}, false);
+    ASSERT_FALSE(wanted.empty() && !problem.outputs.empty());
+    std::vector<Memory> got;
+    std::vector<dvt_tensor> inputs, outputs;
+    auto tensor = [&](Memory &memory, const std::vector<int64_t> &extents, uint32_t value) {
+      return dvt_tensor{memory.data(),
+                        extents.data(),
+                        nullptr,
+                        uint32_t(extents.size()),
+                        problem.values[value].type,
+                        DVT_MEMORY_DEVICE};
+    };
+    for (size_t i = 0; i < problem.outputs.size(); ++i)
+      got.emplace_back(
+          bytesOf(problem.values[problem.outputs[i]].type, count(run.outputExtents[i])));
+    for (size_t i = 0; i < problem.inputs.size(); ++i)
+      inputs.push_back(tensor(run.inputs[i], run.inputExtents[i], problem.inputs[i]));
+    for (size_t i = 0; i < problem.outputs.size(); ++i)
+      outputs.push_back(tensor(got[i], run.outputExtents[i], problem.outputs[i]));
+    ASSERT_TRUE(runner(inputs, outputs)) << what;
+    for (Memory &memory : got)
+      EXPECT_TRUE(memory.intact()) << what << " writes outside an output";
+    Candidate candidate;
+    candidate.algorithm = what;
+    run.compare(candidate, got, wanted, options, "");
+  }
+}
+
 CheckResult checkNative(const std::string &text, const CheckOptions &options) {
   CheckResult result;
   auto problem = Problem::parse(text);

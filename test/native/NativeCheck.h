@@ -5,6 +5,7 @@
 // reference provider. Memory around outputs and in the padding of blocked layouts is checked, too.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,13 @@ struct CheckResult {
 
 /// Reports differences as GoogleTest failures. Also at AVX2 where the machine has AVX-512.
 CheckResult checkNative(const std::string &problem, const CheckOptions &options = {});
+
+/// Computes the outputs from the inputs, all of them dense and row-major, and tells whether it did.
+using ProblemRunner = std::function<bool(const std::vector<dvt_tensor> &inputs,
+                                         const std::vector<dvt_tensor> &outputs)>;
+/// Compares what `runner` computes with the reference provider, on random inputs for each binding.
+void checkRunner(const Problem &problem, const std::string &what, const CheckOptions &options,
+                 const ProblemRunner &runner);
 
 /// What native refuses a problem with; empty when it offers something.
 std::string refusalOf(const std::string &problem);

@@ -413,7 +413,7 @@ private:
     phase.vectorAxis = count - 1;
     for (const AffineOperand &operand : phase.operands) {
       const Extent &along = operand.strides[count - 1];
-      if (along == Extent(0) || along == Extent(1) || phase.tileAxis >= 0)
+      if (along == Extent(0) || along == Extent(1) || phase.tileAxis >= 0 || machine.isDevice())
         continue;
       for (size_t axis = 0; axis + 1 < count; ++axis)
         if (operand.strides[axis] == Extent(1) && phase.typical[axis] >= 4 &&
@@ -435,7 +435,7 @@ private:
       grain = std::max(1.0, grain / phase.typical[count - 1]);
       step = machine.isa.f32Lanes;
     }
-    phase.split = splitTasks(loops, grain, step);
+    phase.split = splitTasks(loops, machine.grain(grain), machine.chunkStep(step));
   }
 
   Status checkExtents() {
@@ -604,8 +604,9 @@ static std::string offerAffine(const ProblemReader &problem, const Machine &mach
     elements += count;
     cost += count * (phase.expression.cost() + (phase.tileAxis >= 0 ? 4 : 1));
   }
-  schedule.estimateMicros = 0.5 + std::max(cost / machine.isa.f32Lanes / 4000 / machine.threads,
-                                           machine.memoryMicros(8 * elements));
+  schedule.estimateMicros =
+      machine.startMicros() + std::max(cost / machine.isa.f32Lanes / 4000 / machine.threads,
+                                       machine.memoryMicros(8 * elements));
   sink.offer(std::move(schedule));
   return {};
 }

@@ -8,11 +8,11 @@ namespace dovetail::codegen {
 
 const std::vector<ScheduleFamily> &scheduleFamilies() {
   static const std::vector<ScheduleFamily> families = {
-      {"pointwise", proposePointwise, packPointwise},
-      {"rows", proposeRows, packRows},
-      {"affine", proposeAffine, nullptr},
-      {"pool", proposePool, packPool},
-      {"move", proposeMove, nullptr},
+      {"pointwise", proposePointwise, packPointwise, nullptr, ScheduleFamily::Anywhere},
+      {"rows", proposeRows, packRows, nullptr, ScheduleFamily::Anywhere},
+      {"affine", proposeAffine, nullptr, nullptr, ScheduleFamily::Anywhere},
+      {"pool", proposePool, packPool, nullptr, ScheduleFamily::Anywhere},
+      {"move", proposeMove, nullptr, nullptr, ScheduleFamily::Anywhere},
       {"matmul", proposeMatMul, packMatMul},
       {"conv", proposeConvolution, packConvolution},
       {"depthwise", proposeDepthwise, packDepthwise},
@@ -20,6 +20,8 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
       {"attention", proposeAttention, nullptr},
       {"blockmatmul", proposeBlockMatMul, packBlockMatMul},
       {"int8", proposeInt8, packInt8},
+      {"devicematmul", proposeDeviceMatMul, nullptr, nullptr, ScheduleFamily::Device},
+      {"deviceconv", proposeDeviceConvolution, nullptr, nullptr, ScheduleFamily::Device},
       {"recurrent", proposeRecurrent, packRecurrent, recurrentDemands},
   };
   return families;

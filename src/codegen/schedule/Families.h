@@ -44,6 +44,10 @@ void packWinograd(const ProblemReader &problem, const Machine &machine, const Sc
                   uint32_t input, const void *constant, void *packed);
 void proposeAttention(const ProblemReader &problem, const Machine &machine,
                       const ScheduleSink &sink);
+void proposeDeviceMatMul(const ProblemReader &problem, const Machine &machine,
+                         const ScheduleSink &sink);
+void proposeDeviceConvolution(const ProblemReader &problem, const Machine &machine,
+                              const ScheduleSink &sink);
 void proposeRecurrent(const ProblemReader &problem, const Machine &machine,
                       const ScheduleSink &sink);
 void packRecurrent(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,

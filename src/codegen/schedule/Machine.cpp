@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+
+#include "device/DeviceDescription.h"
 
 namespace dovetail::codegen {
 
@@ -20,6 +23,16 @@ const char *Isa::name() const {
     return "avx512";
   case Neon:
     return "neon";
+  case Sm80:
+    return "sm_80";
+  case Sm90:
+    return "sm_90";
+  case Sm100:
+    return "sm_100";
+  case Gfx90a:
+    return "gfx90a";
+  case Gfx942:
+    return "gfx942";
   }
   return "";
 }
@@ -34,12 +47,46 @@ static bool hasFeature(std::string_view features, std::string_view name) {
   return false;
 }
 
+static constexpr std::pair<const char *, Isa::Level> kDeviceLevels[] = {
+    {"cuda", Isa::Sm80},   {"cuda", Isa::Sm90},   {"cuda", Isa::Sm100},
+    {"rocm", Isa::Gfx90a}, {"rocm", Isa::Gfx942},
+};
+
+static Expected<Machine> deviceMachine(const dvt_target &target) {
+  std::string known;
+  for (const auto &[device, level] : kDeviceLevels) {
+    Machine machine;
+    machine.isa = {level, 1, 255};
+    if (device != std::string_view(target.device))
+      continue;
+    known += known.empty() ? "" : ", ";
+    known += machine.isa.name();
+    if (!target.architecture || target.architecture != std::string_view(machine.isa.name()))
+      continue;
+    auto described = device::DeviceDescription::of(target);
+    if (!described)
+      return described.takeError();
+    constexpr double kCoreOperations = 0.128; // 10^12 in a second: 16 lanes, twice, at 2 GHz
+    machine.threads = std::max(1u, unsigned(described->peak("f32") / kCoreOperations));
+    machine.bytesPerMicro = described->memoryGigabytesPerSecond * 1e3;
+    machine.launchMicros = described->launchMicros;
+    if (described->l2Bytes)
+      machine.l2Bytes = machine.l3Bytes = described->l2Bytes;
+    return machine;
+  }
+  return unavailable("native kernels for {} are made for {}, not '{}'", target.device, known,
+                     target.architecture ? target.architecture : "");
+}
+
 Expected<Machine> Machine::of(const dvt_target &target) {
   std::string_view device = target.device ? target.device : "";
   std::string_view architecture = target.architecture ? target.architecture : "";
   std::string_view features = target.features ? target.features : "";
+  if (device == "cuda" || device == "rocm")
+    return deviceMachine(target);
   if (device != "cpu")
-    return unavailable("native kernels are made for device cpu, not '{}'", device);
+    return unavailable("native kernels are made for the devices cpu, cuda and rocm, not '{}'",
+                       device);
   Machine machine;
   if (architecture == "x86-64") {
     auto all = [&](std::initializer_list<const char *> names) {
@@ -66,6 +113,8 @@ Expected<Machine> Machine::of(const dvt_target &target) {
 }
 
 double Machine::memoryMicros(double bytes) const {
+  if (isDevice())
+    return bytes / bytesPerMicro;
   double bytesPerMicro = bytes < double(l2Bytes) ? 120e3 : bytes < double(l3Bytes) ? 90e3 : 18e3;
   return bytes / bytesPerMicro;
 }

@@ -276,7 +276,7 @@ Expected<MovePlan> planMove(const ProblemReader &problem, const Machine &machine
     if (!space)
       return space.takeError();
     phase.space = std::move(*space);
-    phase.split = splitTasks(phase.space.axes, 4096, machine.isa.f32Lanes);
+    phase.split = splitTasks(phase.space.axes, machine.grain(4096), machine.isa.f32Lanes);
   }
   return plan;
 }
@@ -300,7 +300,7 @@ static std::string offerMove(const ProblemReader &problem, const Machine &machin
     schedule.outputLayouts[i] = text;
     bytes += 8 * ProblemReader::typicalElements(problem.value(source.outputs[i]));
   }
-  schedule.estimateMicros = 0.5 + 4 * machine.memoryMicros(bytes);
+  schedule.estimateMicros = machine.startMicros() + 4 * machine.memoryMicros(bytes);
   sink.offer(std::move(schedule));
   return {};
 }

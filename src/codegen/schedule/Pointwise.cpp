@@ -14,7 +14,7 @@
 namespace dovetail::codegen {
 
 std::vector<std::string> imageLayouts(uint32_t rank, const Machine &machine) {
-  if (rank < 3 || rank > 5)
+  if (rank < 3 || rank > 5 || machine.isDevice())
     return {};
   std::string spatial = std::string("cde").substr(0, rank - 2);
   std::vector<std::string> layouts = {"a" + spatial + "b"};
@@ -107,13 +107,14 @@ Status planPhase(const ProblemReader &problem, const Machine &machine, const Lay
     return space.takeError();
   phase.space = std::move(*space);
   double grain = std::clamp(32768 / (2 + expression.cost()), 512.0, 16384.0);
-  phase.split = splitTasks(phase.space.axes, grain, 4 * machine.isa.f32Lanes);
+  phase.split = splitTasks(phase.space.axes, machine.grain(grain),
+                           machine.chunkStep(4 * machine.isa.f32Lanes));
   return Status::success();
 }
 
 double estimate(const ProblemReader &problem, const Machine &machine,
                 const std::vector<PointwisePhase> &phases) {
-  double micros = 0.5;
+  double micros = machine.startMicros();
   for (const PointwisePhase &phase : phases) {
     if (phase.when == PointwiseCase::WhereSomeAreNot)
       continue;

@@ -116,8 +116,8 @@ Expected<PoolPlan> planPool(const ProblemReader &problem, const Machine &machine
   double window = 1;
   for (const PoolPlan::Window &one : plan.windows)
     window *= double(one.size);
-  plan.split =
-      splitTasks(plan.space.axes, std::clamp(32768 / window, 64.0, 16384.0), machine.isa.f32Lanes);
+  plan.split = splitTasks(plan.space.axes, machine.grain(std::clamp(32768 / window, 64.0, 16384.0)),
+                          machine.isa.f32Lanes);
   return plan;
 }
 
@@ -154,8 +154,9 @@ static std::string offerPool(const ProblemReader &problem, const Machine &machin
                      : 6; // elements and window places in a cycle
   double bytes = elementBytes(problem.value(plan->source).type) *
                  (elements + ProblemReader::typicalElements(problem.value(plan->source)));
-  schedule.estimateMicros = 0.5 + std::max(elements * window / speed / 3000 / machine.threads,
-                                           machine.memoryMicros(bytes));
+  schedule.estimateMicros =
+      machine.startMicros() +
+      std::max(elements * window / speed / 3000 / machine.threads, machine.memoryMicros(bytes));
   sink.offer(std::move(schedule));
   return {};
 }

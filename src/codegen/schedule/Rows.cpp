@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <set>
 
 #include <fmt/format.h>
@@ -439,10 +440,15 @@ private:
     for (uint32_t axis : plan.keptAxes)
       plan.taskAxes.push_back(plan.space.axes[axis]);
     plan.alongRows = plan.reducedAxis.back();
+    double along = plan.space.axes.back().typical;
+    if (machine.isDevice() && plan.alongRows && along >= kFewestShared)
+      plan.blockThreads = uint32_t(std::bit_ceil(uint64_t(std::clamp(along / 4, 64.0, 256.0))));
     double grain = std::clamp(65536 / (4 + plan.expression.cost()), 1024.0, 16384.0);
-    plan.split = splitTasks(plan.taskAxes, std::max(1.0, grain / row),
+    plan.split = splitTasks(plan.taskAxes, machine.grain(std::max(1.0, grain / row)),
                             plan.alongRows ? 1 : machine.isa.f32Lanes);
   }
+
+  static constexpr double kFewestShared = 48; ///< elements that a block of a device shares
 
   const ProblemReader &problem;
   const Machine &machine;
@@ -464,7 +470,7 @@ double estimate(const ProblemReader &problem, const Machine &machine, const Rows
              elementBytes(problem.value(operand.value).type);
   double compute = elements * (plan.passes + plan.expression.cost()) / machine.isa.f32Lanes /
                    4000.0 / machine.threads;
-  return 0.5 + std::max(compute, machine.memoryMicros(bytes));
+  return machine.startMicros() + std::max(compute, machine.memoryMicros(bytes));
 }
 
 } // namespace

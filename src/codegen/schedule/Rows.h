@@ -48,6 +48,9 @@ struct RowsPlan {
 
   std::vector<Axis> taskAxes; ///< the kept ones, at least one
   TaskSplit split;            ///< of taskAxes
+  /// Of a device: so many threads share a row and its last axis; 0: each row has a thread of its
+  /// own.
+  uint32_t blockThreads = 0;
   bool alongRows =
       false; ///< vectors lie along the last axis, which is reduced; else along kept elements
 

@@ -74,6 +74,12 @@ struct ScheduleFamily {
                uint32_t input, const void *constant, void *packed);
   /// Null where the family relies on nothing.
   std::vector<ValueDemand> (*demands)(const ProblemReader &problem) = nullptr;
+  /// Where its kernels run.
+  enum Places { Cpu, Device, Anywhere } places = Cpu;
+
+  bool serves(const Machine &machine) const {
+    return places == Anywhere || machine.isDevice() == (places == Device);
+  }
 };
 
 /// All families, in the order in which their candidates are listed.

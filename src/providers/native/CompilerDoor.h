@@ -50,7 +50,8 @@ inline std::optional<codegen::Schedule> findSchedule(const codegen::ProblemReade
       found = std::move(schedule);
   };
   if (const codegen::ScheduleFamily *family =
-          codegen::findScheduleFamily(algorithm.substr(0, algorithm.find(':'))))
+          codegen::findScheduleFamily(algorithm.substr(0, algorithm.find(':')));
+      family && family->serves(machine))
     family->propose(problem, machine, sink);
   return found;
 }

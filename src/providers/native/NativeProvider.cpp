@@ -83,15 +83,17 @@ void offer(const codegen::Schedule &schedule, const codegen::Machine &machine,
   candidate.output_layouts = outputs.data();
   auto aligned = [](uint64_t bytes) { return (bytes + 63) / 64 * 64; };
   candidate.workspace_bytes =
-      aligned(schedule.workspaceBytes) + aligned(schedule.scratchBytes) * machine.threads;
+      aligned(schedule.workspaceBytes) +
+      aligned(schedule.scratchBytes) * (machine.isDevice() ? 1 : machine.threads);
   for (uint64_t bytes : schedule.packedBytes)
     candidate.packed_bytes += bytes;
   candidate.packing = candidate.packed_bytes ? DVT_PACKING_AT_LOAD : DVT_PACKING_NONE;
-  candidate.threading = DVT_THREADING_PARALLEL_FOR;
+  candidate.threading = machine.isDevice() ? DVT_THREADING_SERIAL : DVT_THREADING_PARALLEL_FOR;
   candidate.numerics = schedule.numerics;
   candidate.deterministic = 1;
   candidate.runtime_extents = 1;
   candidate.estimate_micros = schedule.estimateMicros;
+  candidate.memory = machine.isDevice() ? DVT_MEMORY_DEVICE : DVT_MEMORY_HOST;
   sink.candidate(sink.context, &candidate);
 }
 
@@ -128,6 +130,11 @@ dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *gi
   if (std::string why = findForeign(*problem); !why.empty())
     return report(error, DVT_UNSUPPORTED, why);
   codegen::ProblemReader reader(*problem);
+  // Kernels of the processor are refused bad indices before they run; a device's would have to be
+  // waited for.
+  if (machine->isDevice() && !codegen::indexDemands(reader).empty())
+    return report(error, DVT_UNSUPPORTED,
+                  "indices that are known only at run time are checked on the processor");
   std::string reason;
   bool offered = false;
   codegen::ScheduleSink schedules;
@@ -142,7 +149,8 @@ dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *gi
       sink->refusal(sink->context, family, why.c_str());
   };
   for (const codegen::ScheduleFamily &family : codegen::scheduleFamilies())
-    family.propose(reader, *machine, schedules);
+    if (family.serves(*machine))
+      family.propose(reader, *machine, schedules);
   if (offered)
     return DVT_OK;
   if (reason.empty())
@@ -183,6 +191,9 @@ dvt_code prepare(dvt_provider *, const dvt_target *target, const dvt_problem *gi
   auto machine = codegen::Machine::of(*target);
   if (!machine)
     return report(error, DVT_UNSUPPORTED, machine.error().message);
+  if (machine->isDevice())
+    return report(error, DVT_UNAVAILABLE,
+                  "native kernels for devices can be compiled, but not be run yet");
   codegen::ProblemReader reader(*problem);
   auto schedule = hasStrides(*problem) || !findForeign(*problem).empty()
                       ? std::nullopt

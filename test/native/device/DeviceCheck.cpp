@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See the header.
+#include "DeviceCheck.h"
+
+#include <gtest/gtest.h>
+
+#include "HostExecutor.h"
+#include "codegen/Families.h"
+#include "codegen/gpu/PtxAssembler.h"
+#include "codegen/schedule/Schedule.h"
+#include "device/DeviceDescription.h"
+#include "providers/native/CompactProblem.h"
+
+namespace dovetail::test {
+
+using codegen::PtxAssembler;
+
+std::vector<DeviceCandidate> compileForDevice(const Problem &problem,
+                                              const std::string &architecture) {
+  std::vector<DeviceCandidate> made;
+  auto described =
+      device::findDescription((architecture.starts_with("sm_") ? "cuda:" : "rocm:") + architecture,
+                              {DOVETAIL_SOURCE_DIR "/src/device/descriptions"});
+  if (!described) {
+    ADD_FAILURE() << described.error().message;
+    return made;
+  }
+  Target target = described->target();
+  dvt_target targetView = target.view();
+  auto machine = codegen::Machine::of(targetView);
+  if (!machine) {
+    ADD_FAILURE() << machine.error().message;
+    return made;
+  }
+  ProblemView view(problem);
+  const dvt_problem *plain = view;
+  native::CompactProblem compact(*plain);
+  codegen::ProblemReader reader(*compact.get());
+  codegen::ScheduleSink sink;
+  std::vector<codegen::Schedule> schedules;
+  sink.offer = [&](codegen::Schedule schedule) { schedules.push_back(std::move(schedule)); };
+  sink.refuse = [](const char *, const std::string &) {};
+  for (const codegen::ScheduleFamily &family : codegen::scheduleFamilies())
+    if (family.serves(*machine))
+      family.propose(reader, *machine, sink);
+  for (const codegen::Schedule &schedule : schedules) {
+    auto bytes = codegen::compileKernel(reader, *machine, schedule);
+    if (!bytes) {
+      ADD_FAILURE() << architecture << " " << schedule.algorithm << ": " << bytes.error().message
+                    << "\n  " << problem.text();
+      continue;
+    }
+    auto kernel = DeviceKernel::parse(*bytes);
+    if (!kernel) {
+      ADD_FAILURE() << kernel.error().message;
+      continue;
+    }
+    made.push_back({architecture, schedule.algorithm, std::move(*kernel)});
+  }
+  return made;
+}
+
+Status runHostForm(const DeviceKernel &kernel, const std::vector<dvt_tensor> &inputs,
+                   const std::vector<dvt_tensor> &outputs) {
+  const DeviceImage *image = kernel.find(DeviceImage::Kind::Host);
+  if (!image)
+    return internalError("no host image");
+  auto executor = HostExecutor::load(*image);
+  if (!executor)
+    return executor.takeError();
+  std::vector<dvt_tensor> tensors = inputs;
+  tensors.insert(tensors.end(), outputs.begin(), outputs.end());
+  std::vector<std::vector<int64_t>> extents;
+  for (const dvt_tensor &tensor : tensors)
+    extents.emplace_back(tensor.extents, tensor.extents + tensor.rank);
+  std::vector<char> workspace(kernel.workspaceBytes + 64);
+  for (const DeviceLaunch &launch : kernel.launches) {
+    std::vector<uint64_t> values;
+    for (const DeviceArgument &argument : launch.arguments)
+      switch (argument.kind) {
+      case DeviceArgument::Kind::Tensor:
+        values.push_back(reinterpret_cast<uintptr_t>(tensors.at(argument.tensor).data));
+        break;
+      case DeviceArgument::Kind::Workspace:
+        values.push_back((reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64);
+        break;
+      case DeviceArgument::Kind::Extent:
+        values.push_back(uint64_t(extents.at(argument.tensor).at(argument.dimension)));
+        break;
+      }
+    std::vector<void *> addresses;
+    for (uint64_t &value : values)
+      addresses.push_back(&value);
+    auto blocks = launch.blocks.evaluate(extents);
+    if (!blocks)
+      return blocks.takeError();
+    if (Status status = executor->launch(launch.entry, *blocks, launch.threads, addresses.data(),
+                                         addresses.size());
+        !status)
+      return status;
+  }
+  return Status::success();
+}
+
+/// That the device's own tools take the code, warnings as errors.
+static void checkImages(const DeviceCandidate &candidate) {
+  std::string what = candidate.architecture + " " + candidate.algorithm;
+  const DeviceKernel &kernel = candidate.kernel;
+  EXPECT_TRUE(kernel.find(DeviceImage::Kind::Host)) << what;
+  if (candidate.architecture.starts_with("gfx")) {
+    const DeviceImage *image = kernel.find(DeviceImage::Kind::Hsaco);
+    ASSERT_TRUE(image) << what;
+    ASSERT_EQ(image->resources.size(), kernel.launches.size());
+    for (size_t i = 0; i < kernel.launches.size(); ++i) {
+      EXPECT_GT(image->resources[i].registers, 0u) << what;
+      EXPECT_EQ(image->resources[i].sharedBytes, kernel.launches[i].sharedBytes) << what;
+    }
+    return;
+  }
+  const DeviceImage *ptx = kernel.find(DeviceImage::Kind::Ptx);
+  ASSERT_TRUE(ptx && !ptx->bytes.empty() && ptx->bytes.back() == 0) << what;
+  static const PtxAssembler ptxas = PtxAssembler::of(PtxAssembler::Tool::Ptxas);
+  if (ptxas.tool() == PtxAssembler::Tool::None)
+    return;
+  auto assembled = ptxas.assemble(reinterpret_cast<const char *>(ptx->bytes.data()),
+                                  candidate.architecture, /*strict=*/true);
+  ASSERT_TRUE(bool(assembled)) << what << ": " << assembled.error().message;
+  for (const DeviceLaunch &launch : kernel.launches)
+    EXPECT_GT(assembled->resources[launch.entry].registers, 0u) << what << "\n" << assembled->log;
+}
+
+std::vector<DeviceCandidate> checkDevices(const std::string &text, const CheckOptions &options) {
+  std::vector<DeviceCandidate> all;
+  auto problem = Problem::parse(text);
+  if (!problem) {
+    ADD_FAILURE() << problem.error().message << "\n  " << text;
+    return all;
+  }
+  for (const char *architecture : kArchitectures) {
+    auto candidates = compileForDevice(*problem, architecture);
+    EXPECT_FALSE(candidates.empty()) << "nothing for " << architecture << "\n  " << text;
+    for (DeviceCandidate &candidate : candidates) {
+      checkImages(candidate);
+      // The host forms of one vendor's devices are the same.
+      bool first = std::none_of(all.begin(), all.end(), [&](const DeviceCandidate &other) {
+        return other.algorithm == candidate.algorithm &&
+               other.architecture[0] == candidate.architecture[0];
+      });
+      if (first)
+        checkRunner(*problem, candidate.architecture + " " + candidate.algorithm, options,
+                    [&](const auto &inputs, const auto &outputs) {
+                      Status status = runHostForm(candidate.kernel, inputs, outputs);
+                      EXPECT_TRUE(bool(status)) << (status ? "" : status.error().message);
+                      return bool(status);
+                    });
+      all.push_back(std::move(candidate));
+    }
+  }
+  return all;
+}
+
+} // namespace dovetail::test

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks every schedule that native has for a problem on each device: its code is assembled or
+// linked, and its host form run and compared with the reference provider.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "NativeCheck.h"
+#include "support/DeviceKernel.h"
+
+namespace dovetail::test {
+
+struct DeviceCandidate {
+  std::string architecture, algorithm;
+  DeviceKernel kernel;
+};
+
+/// Reports what is wrong as GoogleTest failures; at least one candidate is expected for each
+/// architecture.
+std::vector<DeviceCandidate> checkDevices(const std::string &problem,
+                                          const CheckOptions &options = {});
+
+/// Of one architecture, not run; empty where native offers nothing.
+std::vector<DeviceCandidate> compileForDevice(const Problem &problem,
+                                              const std::string &architecture);
+
+/// Runs a kernel's host form.
+Status runHostForm(const DeviceKernel &kernel, const std::vector<dvt_tensor> &inputs,
+                   const std::vector<dvt_tensor> &outputs);
+
+inline const char *const kArchitectures[] = {"sm_80", "sm_90", "sm_100", "gfx90a", "gfx942"};
+
+} // namespace dovetail::test
