@@ -175,6 +175,42 @@ TEST(Int8, ConvolutionsOfOddForms) {
   }
 }
 
+TEST(Int8, SeveralImagesWithUnevenPads) {
+  for (std::string left : {"u8", "i8"})
+    for (int64_t group : {1, 2}) {
+      // What lies outside of the image is the zero point, which is not 0.
+      checkNative(fmt::format("problem(%0: {0}[3,24,9,10], %1: const f32[], %2: {0}[] {1}, %3: "
+                              "const i8[40,{2},3,2], %4: const f32[40], %5: const i8[40], %6: "
+                              "const f32[], %7: {0}[] {1}, %8: const i32[40]) %9: {0}[3,40,10,6] = "
+                              "q_linear_conv@10(%0, %1, %2, %3, %4, %5, %6, %7, %8) "
+                              "{{pads=[0,2,3,0], strides=[1,2], dilations=[1,1], group={3}, "
+                              "kernel_shape=[3,2]}} return(%9)",
+                              left, zeroOf(left, "high"), 24 / group, group),
+                  bytes());
+      checkNative(fmt::format("problem(%0: {0}[2,16,7,33], %1: const i8[20,{1},1,3], %2: {0}[] {2}"
+                              ") %3: i32[2,20,7,33] = conv_integer@10(%0, %1, %2) "
+                              "{{pads=[0,0,0,2], strides=[1,1], dilations=[1,1], group={3}, "
+                              "kernel_shape=[1,3]}} return(%3)",
+                              left, 16 / group, zeroOf(left, "low"), group),
+                  bytes());
+    }
+}
+
+TEST(Int8, BatchesOfProducts) {
+  for (std::string left : {"u8", "i8"})
+    checkNative(fmt::format("problem(%0: {0}[3,2,5,36], %1: const i8[36,50], %2: {0}[]) %3: "
+                            "i32[3,2,5,50] = mat_mul_integer@10(%0, %1, %2) return(%3)",
+                            left),
+                bytes());
+}
+
+TEST(Int8, ProductsOfOneRow) {
+  for (std::string left : {"u8", "i8"})
+    for (int64_t columns : {16, 130, 768, 1000})
+      checkNative(product(left, "i8", 1, 132, columns, "", fmt::format("i8[{}] {{0..}}", columns)),
+                  bytes());
+}
+
 TEST(Int8, GemmWithBiasGivesBytes) {
   checkNative("problem(%0: i8[6,40], %1: const f32[], %2: const i8[], %3: const i8[50,40], %4: "
               "const f32[50], %5: i8[50] {0..}, %6: const f32[50], %7: const f32[], %8: const i8[])"

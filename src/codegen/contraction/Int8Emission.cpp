@@ -4,10 +4,9 @@
 // product) for some panels of output channels: a tile's sums start at what the left side's zero
 // point takes from them, and are scaled, followed and stored from a buffer, row after row. Patches
 // and rows that are copied first leave all left sides as words of unsigned bytes.
-#include "codegen/contraction/DepthwiseEmission.h"
-#include "codegen/contraction/PatchEmission.h"
+#include "codegen/contraction/ConvolutionChunks.h"
+#include "codegen/contraction/ConvolutionEmission.h"
 #include "codegen/contraction/ProductRows.h"
-#include "codegen/contraction/TileEmission.h"
 
 #include "codegen/Families.h"
 #include "codegen/schedule/Expression.h"
@@ -19,7 +18,8 @@ namespace {
 class Int8Emitter {
 public:
   Int8Emitter(Emitter &e, const Int8 &m, const Int8Plan &plan, const Schedule &schedule)
-      : e(e), m(m), conv(m.words), plan(plan.tiles), sizes(m, plan, e.machine), schedule(schedule) {
+      : e(e), m(m), conv(m.words), plan(plan.tiles), copiesLeft(plan.copiesLeft),
+        flips(plan.flips(m)), sizes(m, plan, e.machine), schedule(schedule) {
     e.quantizesByProduct = true;
     if (m.product) {
       outRows = e.index(1);
@@ -31,29 +31,30 @@ public:
       outColumns = this->plan.flat ? e.mul(rows, columns) : columns;
       images = e.extentOf(conv.batch);
     }
-    rowChunks = e.ceilDiv(outRows, this->plan.chunkRows);
-    columnChunks = e.ceilDiv(outColumns, this->plan.chunkColumns);
-    parts = (sizes.panels + this->plan.panelsPerTask - 1) / this->plan.panelsPerTask;
+    chunks.emplace(e, conv, this->plan, sizes, images, outRows, outColumns);
   }
 
-  // --- Rows of a product that are no whole number of words ---
+  // --- Rows of a product that are copied first ---
 
-  Value padCount() { return e.ceilDiv(e.mul(images, outColumns), kPadChunk); }
+  Value copyCount() { return e.ceilDiv(e.mul(images, outColumns), kCopyChunk); }
 
-  void padTasks(Value begin, Value end) {
-    Value from = e.mul(begin, kPadChunk),
-          to = e.minimum(e.mul(end, kPadChunk), e.mul(images, outColumns));
+  void copyTasks(Value begin, Value end) {
+    Value from = e.mul(begin, kCopyChunk),
+          to = e.minimum(e.mul(end, kCopyChunk), e.mul(images, outColumns));
     Value fill = zeroWord();
     int64_t whole = m.channels / 4, rest = m.channels % 4;
     e.loop(from, to, 1, [&](Value number) {
       Value image = e.div(number, outColumns), row = e.rem(number, outColumns);
       Value start = e.add(sideOffset(image), e.mul(row, emitProduct(e, m.product->left.row)));
-      Value source = e.advance(e.pointerOf(m.left.value), start, 1);
-      Value target = e.advance(e.workspace(), e.mul(number, m.paddedRowWords()), 4);
+      // Strides are in words where rows are whole numbers of them.
+      Value source = e.advance(e.pointerOf(m.left.value), start, m.mustCopyLeft() ? 1 : 4);
+      Value target = e.advance(e.workspace(), e.mul(number, m.copiedRowWords()), 4);
       e.vectorLoop(e.index(0), e.index(whole), e.lanes(), 1, [&](Value i, Value mask) {
         Value words = e.loadVector(DVT_I32, source, i, e.lanes(), mask);
         e.storeVector(DVT_I32, unsignedBytes(words), target, i, mask);
       });
+      if (!rest)
+        return;
       auto number32 = [&](int64_t bits) { return e.integerConstant(e.i32Type(), bits); };
       Value last = number32(0);
       for (int64_t i = 0; i < rest; ++i)
@@ -67,38 +68,25 @@ public:
 
   // --- Tiles ---
 
-  Value taskCount() {
-    return e.mul(e.mul(e.mul(images, conv.groups), e.mul(rowChunks, columnChunks)), parts);
-  }
+  Value taskCount() { return chunks->taskCount(); }
 
   void tasks(Value begin, Value end) {
     readGrids();
-    e.loop(begin, end, 1, [&](Value task) {
-      Value part = e.rem(task, parts);
-      task = e.div(task, parts);
-      Value columnChunk = e.rem(task, columnChunks);
-      task = e.div(task, columnChunks);
-      Value rowChunk = e.rem(task, rowChunks);
-      task = e.div(task, rowChunks);
-      group = e.rem(task, conv.groups);
-      image = e.div(task, conv.groups);
-      firstRow = e.mul(rowChunk, plan.chunkRows);
-      endRow = e.minimum(e.add(firstRow, plan.chunkRows), outRows);
-      firstColumn = e.mul(columnChunk, plan.chunkColumns);
-      endColumn = e.minimum(e.add(firstColumn, plan.chunkColumns), outColumns);
+    chunks->forTasks(begin, end, [&](const Chunk &task, Value from, Value to) {
+      chunk = task;
       if (!plan.direct) {
         PatchEmission patch(e, conv, plan, sizes);
         patch.takeBytes({m.channels, m.left.isSigned, leftZeroWord});
-        patch.copy({image, group, firstRow, endRow, firstColumn, endColumn});
+        patch.copy(chunk);
       }
-      panels(part);
+      chunks->panels().forPanels(
+          e, from, to, [&](Value panel, unsigned vectors) { this->panel(panel, vectors); });
     });
   }
 
 private:
-  static constexpr int64_t kPadChunk = 16;
-
-  bool flips() const { return m.left.isSigned && plan.direct && !m.padsLeft(); }
+  using Chunk = ConvolutionChunks::Chunk;
+  static constexpr int64_t kCopyChunk = 16;
 
   Value unsignedBytes(Value words) {
     if (!m.left.isSigned)
@@ -124,7 +112,7 @@ private:
   }
 
   void readGrids() {
-    if (flips())
+    if (flips)
       flip =
           e.loadVector(DVT_I32, e.pointerOf(m.right.value), e.index(sizes.flipOffset), e.lanes());
     leftZero = leftZeroPoint();
@@ -151,47 +139,32 @@ private:
     return offset;
   }
 
-  unsigned lastVectors() const { return unsigned(sizes.vectors % plan.tile.vectors); }
-
-  void panels(Value part) {
-    Value from = e.mul(part, plan.panelsPerTask);
-    Value to = e.minimum(e.add(from, plan.panelsPerTask), sizes.panels);
-    int64_t whole = sizes.vectors / plan.tile.vectors;
-    e.loop(from, e.minimum(to, whole), 1,
-           [&](Value panel) { this->panel(panel, plan.tile.vectors); });
-    if (lastVectors())
-      e.ifTrue(e.gt(to, e.index(whole)), [&] { panel(e.index(whole), lastVectors()); });
-  }
-
   void panel(Value panel, unsigned vectors) {
     int64_t width = int64_t(plan.tile.vectors) * sizes.lanes;
     channel = e.mul(panel, width);
     Value packed = e.pointerOf(m.right.value);
     right = e.advance(
-        packed, e.add(e.mul(group, sizes.groupElements), e.mul(panel, sizes.depth * width)), 4);
+        packed, e.add(e.mul(chunk.group, sizes.groupElements), e.mul(panel, sizes.depth * width)),
+        4);
     readColumns(packed, vectors);
     TileFinish::Layouts layouts = finishLayouts();
     TileFinish finish(e, conv.fusion, layouts);
     finish.keepColumns(index(e.index(0), e.index(0)), masks);
-    e.loop(firstRow, endRow, plan.tileRows, [&](Value row) {
-      if (plan.tileRows > 1)
-        return tileOfRows(row, vectors, finish);
-      e.loop(firstColumn, endColumn, plan.tile.rows, [&](Value column) {
-        Value count = e.minimum(e.sub(endColumn, column), plan.tile.rows);
-        emitForRows(count, [&](unsigned rows) { tile(row, column, vectors, rows); });
-        finishPixels(row, column, count, vectors, finish);
-      });
-    });
+    chunks->forTiles(
+        chunk,
+        [&](Value row, Value column, unsigned pixels) { tile(row, column, vectors, pixels); },
+        [&](Value row, Value column, Value count) {
+          finishPixels(row, column, count, vectors, finish);
+        });
   }
 
   /// What differs by column, for the panel.
   void readColumns(Value packed, unsigned vectors) {
-    masks.assign(vectors, Value());
-    if (int64_t rest = conv.outPerGroup % sizes.lanes)
-      masks.back() = lastMask(vectors, rest);
+    masks = chunks->panels().masks(e, conv.outPerGroup, channel, vectors);
     Value sums = e.advance(
-        packed, e.add(e.index(sizes.sumsOffset), e.mul(group, sizes.vectors * sizes.lanes)), 4);
-    Value first = e.add(e.mul(group, conv.outPerGroup), channel);
+        packed, e.add(e.index(sizes.sumsOffset), e.mul(chunk.group, sizes.vectors * sizes.lanes)),
+        4);
+    Value first = e.add(e.mul(chunk.group, conv.outPerGroup), channel);
     initial.clear();
     scales.clear();
     rightZeros.clear();
@@ -234,160 +207,53 @@ private:
 
   mlir::Type vectorType() { return e.vectorOf(e.i32Type(), e.lanes()); }
 
-  /// Of the last vector of a panel; only the group's last panel is cut.
-  Value lastMask(unsigned vectors, int64_t rest) {
-    if (lastVectors() && vectors != lastVectors())
-      return {};
-    if (lastVectors() || sizes.panels == 1)
-      return e.tailMask(e.index(rest));
-    Value remaining = e.sub(e.index(conv.outPerGroup), channel);
-    return e.tailMask(e.sub(remaining, int64_t(vectors - 1) * sizes.lanes));
-  }
-
-  /// Calls `body` for each number of pixels that a tile within a row can have.
-  void emitForRows(Value count, llvm::function_ref<void(unsigned)> body) {
-    llvm::SmallVector<unsigned> wanted{plan.tile.rows};
-    if (std::optional<int64_t> known = Emitter::constantIndex(outColumns)) {
-      // Chunks are multiples of the tile or whole rows.
-      if (unsigned rest = unsigned(*known % plan.tile.rows))
-        wanted.push_back(rest);
-    } else {
-      for (unsigned rows = plan.tile.rows - 1; rows >= 1; --rows)
-        wanted.push_back(rows);
-    }
-    choose(count, wanted, body);
-  }
-
-  void choose(Value count, llvm::ArrayRef<unsigned> wanted,
-              llvm::function_ref<void(unsigned)> body) {
-    if (wanted.size() == 1)
-      return body(wanted[0]);
-    e.ifElse(
-        e.eq(count, e.index(wanted[0])),
-        [&] {
-          body(wanted[0]);
-          return Values();
-        },
-        [&] {
-          choose(count, wanted.drop_front(), body);
-          return Values();
-        });
-  }
-
-  /// Tiles of several whole output rows.
-  void tileOfRows(Value row, unsigned vectors, TileFinish &finish) {
-    unsigned columns = unsigned(conv.outColumns.value);
-    unsigned rest = unsigned(conv.outRows.value % plan.tileRows) * columns;
-    Value count = e.mul(e.minimum(e.sub(endRow, row), plan.tileRows), columns);
-    llvm::SmallVector<unsigned> wanted{plan.tile.rows};
-    if (rest)
-      wanted.push_back(rest);
-    choose(count, wanted, [&](unsigned rows) { tile(row, e.index(0), vectors, rows); });
-    finishPixels(row, e.index(0), count, vectors, finish);
-  }
-
-  /// Strides of the left side in words: the image or matrix itself, the workspace or the patch.
-  struct Left {
-    Value pointer, row, pixel, block;
-  };
-
-  Left left() {
+  /// Strides in words: of the image or matrix itself, the workspace or the patch.
+  ConvolutionChunks::Left left() {
     if (!plan.direct)
-      return {e.workerScratch(), e.index(sizes.patchColumns * sizes.pitch), e.index(sizes.pitch),
-              e.index(sizes.patchBlock)};
+      return chunks->patch();
     Value none = e.index(0);
-    if (m.padsLeft()) {
-      Value start = e.mul(e.mul(image, outColumns), m.paddedRowWords());
-      return {e.advance(e.workspace(), start, 4), none, e.index(m.paddedRowWords()), none};
+    if (copiesLeft) {
+      Value start = e.mul(e.mul(chunk.image, outColumns), m.copiedRowWords());
+      return {e.advance(e.workspace(), start, 4), none, e.index(m.copiedRowWords()), none,
+              e.index(1)};
     }
     Value base = e.pointerOf(m.left.value);
     if (m.product)
-      return {e.advance(base, sideOffset(image), 4), none, emitProduct(e, m.product->left.row),
-              none};
+      return {e.advance(base, sideOffset(chunk.image), 4), none,
+              emitProduct(e, m.product->left.row), none, e.index(1)};
     int64_t pixel = conv.groups * conv.inPerGroup;
     Value columns = e.extentOf(conv.inColumns), area = e.mul(e.extentOf(conv.inRows), columns);
-    Value start = e.add(e.mul(image, e.mul(area, pixel)), e.mul(group, conv.inPerGroup));
-    return {e.advance(base, start, 4), e.mul(columns, pixel), e.index(pixel), none};
+    Value start =
+        e.add(e.mul(chunk.image, e.mul(area, pixel)), e.mul(chunk.group, conv.inPerGroup));
+    return {e.advance(base, start, 4), e.mul(columns, pixel), e.index(pixel), none, e.index(1)};
   }
 
   /// Sums `rows` pixels from (row, column) on and leaves them in the tile buffer.
   void tile(Value row, Value column, unsigned vectors, unsigned rows) {
-    Left l = left();
-    // The patch starts with the first input that its first position needs.
-    Value pixelRow = plan.direct ? row : e.sub(row, firstRow);
-    Value pixelColumn = plan.direct ? column : e.sub(column, firstColumn);
-    int64_t rowShift = plan.direct ? -conv.rows.padBegin : 0;
-    int64_t columnShift = plan.direct ? -conv.columns.padBegin : 0;
-    int64_t rowStep = conv.rows.stride, columnStep = conv.columns.stride;
-    TileOperands operands;
+    ConvolutionChunks::Left side = left();
+    Convolution::Window::Phase y = conv.rows.phases().front(), x = conv.columns.phases().front();
+    TileOperands operands = chunks->operands(chunk, side, y, x, row, column, right, vectors, rows);
     operands.bytes = TileBytes{flip, !m.right.isCentred};
     operands.leftType = operands.rightType = DVT_I32;
-    operands.left =
-        e.advance(l.pointer,
-                  e.add(e.mul(e.add(e.mul(pixelRow, rowStep), rowShift), l.row),
-                        e.mul(e.add(e.mul(pixelColumn, columnStep), columnShift), l.pixel)),
-                  4);
-    operands.right = right;
-    int64_t width = int64_t(vectors) * sizes.lanes;
-    if (uint64_t(sizes.groupElements) * 4 > e.machine.l2Bytes / 4) {
-      int64_t across = (plan.chunkColumns + plan.tile.rows - 1) / plan.tile.rows,
-              down = plan.chunkRows / plan.tileRows;
-      Value number = e.div(e.sub(row, firstRow), plan.tileRows);
-      if (plan.tileRows == 1)
-        number = e.add(e.mul(number, across), e.div(e.sub(column, firstColumn), plan.tile.rows));
-      operands.prefetchRight(e, e.index(sizes.depth * width), number,
-                             plan.tileRows == 1 ? across * down : down, vectors);
-    }
-    for (unsigned r = 0; r < rows; ++r) {
-      int64_t across = plan.tileRows > 1 ? conv.outColumns.value : int64_t(rows);
-      operands.rowOffsets.push_back(e.add(e.mul(l.row, int64_t(r) / across * rowStep),
-                                          e.mul(l.pixel, int64_t(r) % across * columnStep)));
-    }
-    auto nest = [&](int64_t blocks, int64_t firstBlock, int64_t words) {
-      TileNest nest;
-      int64_t window = conv.rows.size * conv.columns.size;
-      nest.leftOffset = e.mul(l.block, firstBlock);
-      nest.rightOffset = e.index(firstBlock * window * sizes.channelBlock * width);
-      nest.loops.push_back({e.index(blocks), l.block, e.index(window * words * width)});
-      nest.loops.push_back({e.index(conv.rows.size), e.mul(l.row, conv.rows.dilation),
-                            e.index(conv.columns.size * words * width)});
-      if (conv.columns.dilation == 1 && Emitter::constantIndex(l.pixel) == words) {
-        nest.loops.push_back({e.index(conv.columns.size * words), e.index(1), e.index(width)});
-      } else {
-        nest.loops.push_back({e.index(conv.columns.size), e.mul(l.pixel, conv.columns.dilation),
-                              e.index(words * width)});
-        nest.loops.push_back({e.index(words), e.index(1), e.index(width)});
-      }
-      return nest;
-    };
-    llvm::SmallVector<TileNest> nests;
-    if (sizes.fullBlocks)
-      nests.push_back(nest(sizes.fullBlocks, 0, sizes.channelBlock));
-    if (sizes.restChannels)
-      nests.push_back(nest(1, sizes.fullBlocks, sizes.restChannels));
     Values start;
     for (unsigned r = 0; r < rows; ++r)
       start.append(initial);
     if (operands.bytes->sumsLeft)
       start.append(rows, rowInitial);
-    Values sums = emitTile(e, vectors, operands, nests, start);
+    Values sums = emitTile(e, vectors, operands, chunks->nests(side, y, x, vectors), start);
     for (unsigned i = 0; i < rows * vectors; ++i)
-      e.storeVector(DVT_I32, sums[i], tileBuffer(), e.index(int64_t(i) * sizes.lanes));
+      e.storeVector(DVT_I32, sums[i], chunks->tileBuffer(), e.index(int64_t(i) * sizes.lanes));
     for (unsigned i = rows * vectors; i < sums.size(); ++i)
       e.storeVector(DVT_I32, sums[i], rowBuffer(),
                     e.index(int64_t(i - rows * vectors) * sizes.lanes));
   }
 
-  Value tileBuffer() {
-    int64_t patch = (sizes.patchElements + sizes.lanes - 1) / sizes.lanes * sizes.lanes;
-    return e.advance(e.workerScratch(), e.index(patch), 4);
-  }
-  Value rowBuffer() { return e.advance(tileBuffer(), e.index(sizes.tileElements), 4); }
+  Value rowBuffer() { return e.advance(chunks->tileBuffer(), e.index(sizes.tileElements), 4); }
 
   Values index(Value row, Value column) {
     if (m.product) {
       Values batch(m.product->batchDimensions.size());
-      Value rest = image;
+      Value rest = chunk.image;
       for (unsigned i = batch.size(); i-- > 0;) {
         Value extent = e.extentOf(conv.fusion.extents[m.product->batchDimensions[i]]);
         batch[i] = i ? e.rem(rest, extent) : rest;
@@ -395,13 +261,8 @@ private:
       }
       return outputIndex(e, *m.product, batch, column, channel);
     }
-    Values index(conv.fusion.extents.size());
-    index[0] = image;
-    index[1] = e.add(e.mul(group, conv.outPerGroup), channel);
-    if (conv.rowDimension() >= 0)
-      index[unsigned(conv.rowDimension())] = row;
-    index[conv.columnDimension()] = column;
-    return index;
+    return convolutionIndex(conv, chunk.image, e.add(e.mul(chunk.group, conv.outPerGroup), channel),
+                            row, column);
   }
 
   TileFinish::Layouts finishLayouts() {
@@ -417,18 +278,14 @@ private:
       Values finished;
       for (unsigned v = 0; v < vectors; ++v) {
         Value at = e.add(e.mul(r, int64_t(vectors) * sizes.lanes), int64_t(v) * sizes.lanes);
-        Value sum = e.loadVector(DVT_I32, tileBuffer(), at, e.lanes());
+        Value sum = e.loadVector(DVT_I32, chunks->tileBuffer(), at, e.lanes());
         if (!m.right.isCentred) {
           Value ofRow = e.loadVector(DVT_I32, rowBuffer(), e.mul(r, sizes.lanes), e.lanes());
           sum = e.sub(sum, e.mul(ofRow, rightZeros[v]));
         }
         finished.push_back(scaled(sum, v));
       }
-      Value atRow = row, atColumn = e.add(column, r);
-      if (plan.tileRows > 1) {
-        atRow = e.add(row, e.div(r, outColumns));
-        atColumn = e.rem(r, outColumns);
-      }
+      auto [atRow, atColumn] = chunks->pixelAt(row, column, r);
       finish.emit(index(atRow, atColumn), finished, masks);
     });
   }
@@ -452,15 +309,16 @@ private:
   const Int8 &m;
   const Convolution &conv; ///< of words
   const ConvolutionPlan &plan;
+  bool copiesLeft, flips;
   Int8Sizes sizes;
   const Schedule &schedule;
-  Value outRows, outColumns, images, rowChunks, columnChunks;
-  int64_t parts;
+  Value outRows, outColumns, images;
+  std::optional<ConvolutionChunks> chunks;
   Value flip;
-  Value leftZero, leftZeroWord, scale;                          ///< scalars
-  Value image, group, firstRow, endRow, firstColumn, endColumn; ///< of the current task
-  Value channel, right, rowInitial;                             ///< of the current panel
-  Values masks, initial, scales, rightZeros;                    ///< of its vectors
+  Value leftZero, leftZeroWord, scale;       ///< scalars
+  Chunk chunk;                               ///< of the current task
+  Value channel, right, rowInitial;          ///< of the current panel
+  Values masks, initial, scales, rightZeros; ///< of its vectors
 };
 
 } // namespace
@@ -474,10 +332,10 @@ Status emitInt8Kernel(const ProblemReader &problem, const Machine &machine,
   Int8Plan plan = Int8Plan::read(schedule);
   if (machine.isa.vnni)
     module.useVnni();
-  if (m.padsLeft())
-    module.addPhase([&](Emitter &e) { return Int8Emitter(e, m, plan, schedule).padCount(); },
+  if (plan.copiesLeft)
+    module.addPhase([&](Emitter &e) { return Int8Emitter(e, m, plan, schedule).copyCount(); },
                     [&](Emitter &e, Value begin, Value end) {
-                      Int8Emitter(e, m, plan, schedule).padTasks(begin, end);
+                      Int8Emitter(e, m, plan, schedule).copyTasks(begin, end);
                     });
   module.addPhase([&](Emitter &e) { return Int8Emitter(e, m, plan, schedule).taskCount(); },
                   [&](Emitter &e, Value begin, Value end) {

@@ -3,6 +3,7 @@
 // Emits depthwise convolutions of plain images: output columns run along vectors, weights are
 // broadcast. Vectors whose windows all lie inside the image are loaded whole; the others, at both
 // ends of a row, with masks.
+#include "codegen/contraction/ConvolutionEmission.h"
 #include "codegen/contraction/DepthwiseEmission.h"
 
 namespace dovetail::codegen {
@@ -84,13 +85,7 @@ private:
     Values masks;
     for (int64_t v = 0; v < vectors; ++v)
       masks.push_back(masked ? e.tailMask(e.sub(e.sub(outColumns, column), v * lanes)) : Value());
-    Values index(conv.fusion.extents.size());
-    index[0] = image;
-    index[1] = channel;
-    if (conv.rowDimension() >= 0)
-      index[unsigned(conv.rowDimension())] = row;
-    index[conv.columnDimension()] = column;
-    finish.emit(index, sums, masks);
+    finish.emit(convolutionIndex(conv, image, channel, row, column), sums, masks);
   }
 
   /// Mask of the columns imageColumn, imageColumn + step, ... that lie in the image.

@@ -7,29 +7,9 @@ namespace dovetail::codegen {
 
 void emitForRows(Emitter &e, const Product &rows, Value count, unsigned most,
                  llvm::function_ref<void(unsigned)> body) {
-  auto chooseMost = [&](llvm::function_ref<void()> otherwise) {
-    e.ifElse(
-        e.eq(count, e.index(most)),
-        [&] {
-          body(most);
-          return Values();
-        },
-        [&] {
-          otherwise();
-          return Values();
-        });
-  };
-  if (rows.isStatic()) {
-    unsigned last = unsigned(rows.constant % most);
-    if (!last)
-      return body(most);
-    if (rows.constant < most)
-      return body(last);
-    return chooseMost([&] { body(last); });
-  }
-  if (most == 1)
-    return body(1);
-  chooseMost([&] { emitForRows(e, rows, count, most - 1, body); });
+  if (rows.isStatic() && rows.constant > 0 && rows.constant < most)
+    return body(unsigned(rows.constant));
+  emitForCount(e, count, tileCounts(emitProduct(e, rows), most), body);
 }
 
 static bool rowsCollapse(const MatMul &m) {

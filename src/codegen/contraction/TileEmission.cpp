@@ -173,6 +173,34 @@ Values emitTile(Emitter &e, unsigned vectors, const TileOperands &operands,
   return sums;
 }
 
+void emitForCount(Emitter &e, Value count, llvm::ArrayRef<unsigned> wanted,
+                  llvm::function_ref<void(unsigned)> body) {
+  if (wanted.size() == 1)
+    return body(wanted[0]);
+  e.ifElse(
+      e.eq(count, e.index(wanted[0])),
+      [&] {
+        body(wanted[0]);
+        return Values();
+      },
+      [&] {
+        emitForCount(e, count, wanted.drop_front(), body);
+        return Values();
+      });
+}
+
+llvm::SmallVector<unsigned> tileCounts(Value total, unsigned most) {
+  llvm::SmallVector<unsigned> counts{most};
+  if (std::optional<int64_t> known = Emitter::constantIndex(total)) {
+    if (unsigned rest = unsigned(*known % most))
+      counts.push_back(rest);
+    return counts;
+  }
+  for (unsigned count = most - 1; count >= 1; --count)
+    counts.push_back(count);
+  return counts;
+}
+
 Values emitTailMasks(Emitter &e, Value remaining, unsigned vectors) {
   Values masks;
   for (unsigned v = 0; v < vectors; ++v) {
@@ -265,13 +293,11 @@ void TileFinish::keepColumns(llvm::ArrayRef<Value> index, const Values &masks) {
   }
 }
 
-void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks) {
-  const dvt_problem &problem = e.problem.problem();
-  Values leafRows, outputRows;
+void TileFinish::follow(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks,
+                        llvm::function_ref<void(unsigned v, Value column, ValueMap &values)> take) {
+  Values leafRows;
   for (const Access &leaf : layouts.leaves)
     leafRows.push_back(rowOffset(leaf, index));
-  for (const Access &output : layouts.outputs)
-    outputRows.push_back(rowOffset(output, index));
   Value addendRow;
   if (layouts.addend)
     addendRow = rowOffset(layouts.addend->access, index);
@@ -299,10 +325,28 @@ void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Val
           known ? known : load(fusion.leaves[i], layouts.leaves[i], leafRows[i], column, masks[v]);
     }
     emitPointwiseOps(e, fusion.followers, e.lanes(), values);
+    take(v, column, values);
+  }
+}
+
+void TileFinish::emit(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks) {
+  const dvt_problem &problem = e.problem.problem();
+  Values outputRows;
+  for (const Access &output : layouts.outputs)
+    outputRows.push_back(rowOffset(output, index));
+  follow(index, sums, masks, [&](unsigned v, Value column, ValueMap &values) {
     for (unsigned i = 0; i < problem.output_count; ++i)
       store(problem.outputs[i], layouts.outputs[i], outputRows[i], column,
             values[problem.outputs[i]], masks[v]);
-  }
+  });
+}
+
+Values TileFinish::evaluate(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks,
+                            uint32_t value) {
+  Values vectors;
+  follow(index, sums, masks,
+         [&](unsigned, Value, ValueMap &values) { vectors.push_back(e.splat(values[value])); });
+  return vectors;
 }
 
 } // namespace dovetail::codegen

@@ -85,7 +85,14 @@ public:
   /// all lanes are wanted.
   void emit(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks);
 
+  /// What `value`, one of those that follow from the sums, is for such a row; stores nothing.
+  Values evaluate(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks,
+                  uint32_t value);
+
 private:
+  /// Calls `take` with all that follows from each of the sums.
+  void follow(llvm::ArrayRef<Value> index, const Values &sums, const Values &masks,
+              llvm::function_ref<void(unsigned v, Value column, ValueMap &values)> take);
   Value rowOffset(const Access &access, llvm::ArrayRef<Value> index);
   Value columnOffset(const Access &access, Value column);
   Value load(uint32_t value, const Access &access, Value rowOffset, Value column, Value mask);
@@ -99,6 +106,15 @@ private:
   Layouts layouts;
   llvm::SmallVector<Values> kept; ///< by vector: the addend, then the leaves; null: not kept
 };
+
+/// Calls `body` for each of `wanted`, under the condition that `count` is it; for the last one
+/// under no condition.
+void emitForCount(Emitter &e, Value count, llvm::ArrayRef<unsigned> wanted,
+                  llvm::function_ref<void(unsigned)> body);
+
+/// The sizes that pieces of `total`, cut into tiles of `most` from multiples of `most` on, can
+/// have.
+llvm::SmallVector<unsigned> tileCounts(Value total, unsigned most);
 
 /// Masks of `vectors` vectors of which only `remaining` lanes in all are wanted; null for those
 /// known to be whole.

@@ -5,8 +5,8 @@
 // tiles with weights; then the transform back and the finishing of the outputs. Tiles are numbered
 // through all images; those that leave the image read zeros by masks, and what they would write
 // past it is left out by the bounds of a loop.
-#include "codegen/contraction/DepthwiseEmission.h"
-#include "codegen/contraction/TileEmission.h"
+#include "codegen/contraction/ConvolutionChunks.h"
+#include "codegen/contraction/ConvolutionEmission.h"
 #include "codegen/contraction/WinogradTransform.h"
 #include "codegen/schedule/contraction/Winograd.h"
 
@@ -150,14 +150,11 @@ private:
     }
   }
 
-  unsigned lastVectors() const { return unsigned(sizes.vectors % plan.tile.vectors); }
+  PanelCut cut() const { return {sizes.vectors, plan.tile.vectors}; }
 
   void panels(Value from, Value to) {
-    int64_t whole = sizes.vectors / plan.tile.vectors;
-    e.loop(from, e.minimum(to, whole), 1,
-           [&](Value panel) { this->panel(panel, plan.tile.vectors); });
-    if (lastVectors())
-      e.ifTrue(e.gt(to, e.index(whole)), [&] { panel(e.index(whole), lastVectors()); });
+    cut().forPanels(e, from, to,
+                    [&](Value panel, unsigned vectors) { this->panel(panel, vectors); });
   }
 
   void panel(Value panel, unsigned vectors) {
@@ -169,46 +166,23 @@ private:
       Value right = e.advance(weights, e.mul(place, conv.inPerGroup * width), 4);
       Value left = e.advance(transformed, e.mul(place, sizes.placePitch), 4);
       e.loop(e.index(0), count, plan.tile.rows, [&](Value t) {
-        emitForRows(e.minimum(e.sub(count, t), plan.tile.rows),
-                    [&](unsigned rows) { product(left, right, place, t, vectors, rows); });
+        emitForCount(e, e.minimum(e.sub(count, t), plan.tile.rows), rowCounts(),
+                     [&](unsigned rows) { product(left, right, place, t, vectors, rows); });
       });
     });
     e.loop(e.index(0), count, 1,
            [&](Value t) { finishTile(t, e.mul(panel, panelWidth), vectors); });
   }
 
-  /// Calls `body` for each number of tiles that a register tile can have.
-  void emitForRows(Value rest, llvm::function_ref<void(unsigned)> body) {
+  /// Numbers of tiles that a register tile can have.
+  llvm::SmallVector<unsigned> rowCounts() {
     unsigned most = plan.tile.rows;
-    llvm::SmallVector<unsigned> wanted{most};
-    auto add = [&](unsigned rows) {
-      if (rows && !llvm::is_contained(wanted, rows))
-        wanted.push_back(rows);
-    };
-    if (std::optional<int64_t> known = Emitter::constantIndex(tiles)) {
-      add(unsigned(plan.chunk % most));
-      add(unsigned(*known % plan.chunk % most));
-    } else {
-      for (unsigned rows = most - 1; rows >= 1; --rows)
-        add(rows);
-    }
-    choose(rest, wanted, body);
-  }
-
-  void choose(Value rest, llvm::ArrayRef<unsigned> wanted,
-              llvm::function_ref<void(unsigned)> body) {
-    if (wanted.size() == 1)
-      return body(wanted[0]);
-    e.ifElse(
-        e.eq(rest, e.index(wanted[0])),
-        [&] {
-          body(wanted[0]);
-          return Values();
-        },
-        [&] {
-          choose(rest, wanted.drop_front(), body);
-          return Values();
-        });
+    std::optional<int64_t> known = Emitter::constantIndex(tiles);
+    llvm::SmallVector<unsigned> counts = tileCounts(known ? e.index(plan.chunk) : tiles, most);
+    unsigned last = known ? unsigned(*known % plan.chunk % most) : 0;
+    if (last && !llvm::is_contained(counts, last))
+      counts.push_back(last);
+    return counts;
   }
 
   /// Sums over all channels for `rows` tiles from `t` on, at one place.
@@ -264,10 +238,7 @@ private:
           e.storeVector(DVT_F32, line[size_t(y)], to, e.index((y * size + x) * lanes));
       }
     });
-    Values masks(vectors, Value());
-    if (conv.outPerGroup % lanes)
-      masks.back() = e.tailMask(
-          e.sub(e.sub(e.index(conv.outPerGroup), channel), int64_t(vectors - 1) * lanes));
+    Values masks = cut().masks(e, conv.outPerGroup, channel, vectors);
     Tile tile = tileAt(e.add(firstTile, t));
     TileFinish finish(e, conv.fusion, convolutionFinish(e, conv, schedule, 1));
     e.loop(e.index(0), e.minimum(e.sub(outRows, tile.row), size), 1, [&](Value y) {

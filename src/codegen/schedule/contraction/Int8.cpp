@@ -197,7 +197,7 @@ Expected<Int8> readProduct(const ProblemReader &problem, MatMul p) {
   m.words.weight = p.right.value;
   m.words.fusion = p.fusion;
   m.product = std::move(p);
-  if (m.padsLeft())
+  if (m.mustCopyLeft())
     return m;
   bool whole = inWords(m.product->left.row);
   for (Product &stride : m.product->left.batch)
@@ -219,8 +219,8 @@ Expected<Int8> readConvolution(Convolution conv) {
 
 } // namespace
 
-Product Int8::paddedLeftWords() const {
-  return product->batches() * product->rows * Product(paddedRowWords());
+Product Int8::copiedLeftWords() const {
+  return product->batches() * product->rows * Product(copiedRowWords());
 }
 
 std::optional<Expected<Int8>> Int8::find(const ProblemReader &problem) {
@@ -254,11 +254,14 @@ std::optional<Expected<Int8>> Int8::find(const ProblemReader &problem) {
   return made;
 }
 
-Int8Plan Int8Plan::read(const Schedule &schedule) { return {ConvolutionPlan::read(schedule)}; }
+Int8Plan Int8Plan::read(const Schedule &schedule) {
+  return {ConvolutionPlan::read(schedule), schedule.integerParameter("l", 0) != 0};
+}
 
 std::string Int8Plan::text(const Machine &machine) const {
   std::string plan = tiles.text();
-  return fmt::format("int8{}:{}", plan.substr(plan.find(':')), machine.isa.vnni ? "vnni" : "pairs");
+  return fmt::format("int8{}{}:{}", plan.substr(plan.find(':')), copiesLeft ? ":l1" : "",
+                     machine.isa.vnni ? "vnni" : "pairs");
 }
 
 Int8Sizes::Int8Sizes(const Int8 &m, const Int8Plan &plan, const Machine &machine)

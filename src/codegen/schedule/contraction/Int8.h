@@ -38,11 +38,11 @@ struct Int8 {
   int64_t channels = 0; ///< of a group, or the depth
 
   const Fusion &fusion() const { return words.fusion; }
-  /// Rows of a product whose depth is no whole number of words are copied first.
-  bool padsLeft() const { return product && channels % 4 != 0; }
-  /// Words of a row of the left side in the workspace, and of all rows.
-  int64_t paddedRowWords() const { return words.inPerGroup; }
-  Product paddedLeftWords() const;
+  /// Rows of a product whose depth is no whole number of words have to be copied first.
+  bool mustCopyLeft() const { return product && channels % 4 != 0; }
+  /// Words of a row of a product's left side in the workspace, and of all rows.
+  int64_t copiedRowWords() const { return words.inPerGroup; }
+  Product copiedLeftWords() const;
   int64_t depthWords() const { return words.inPerGroup * words.rows.size * words.columns.size; }
 
   /// Nothing where the problem has no contraction of bytes; an error with the reason where it
@@ -50,9 +50,14 @@ struct Int8 {
   static std::optional<Expected<Int8>> find(const ProblemReader &problem);
 };
 
-/// A convolution's plan, and whether the machine's instructions for bytes are used.
+/// A convolution's plan, what becomes of a product's left side, and (in the text) whether the
+/// machine's instructions for bytes are used.
 struct Int8Plan {
   ConvolutionPlan tiles;
+  /// Rows of the left side are copied to the workspace first, filled up and as unsigned bytes.
+  bool copiesLeft = false;
+  /// Signed bytes are made unsigned ones each time that a tile reads them.
+  bool flips(const Int8 &m) const { return m.left.isSigned && tiles.direct && !copiesLeft; }
   static Int8Plan read(const Schedule &schedule);
   std::string text(const Machine &machine) const;
 };

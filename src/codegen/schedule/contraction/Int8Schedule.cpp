@@ -13,15 +13,15 @@ constexpr const char *kFamily = "int8";
 constexpr int64_t kWorkspaceLimit = int64_t(1) << 31;
 
 /// The machine as the choice of tiles sees it: some registers hold what floats do not need.
-Machine machineForTiles(const Int8 &m, Machine machine) {
+Machine machineForTiles(const Int8 &m, const Int8Plan &plan, Machine machine) {
   unsigned &registers = machine.isa.vectorRegisters;
   if (!machine.isa.vnni) // halves of words on both sides
     registers -= machine.isa.level == Isa::Avx512 ? 7 : 4;
-  else if (m.left.isSigned)
+  else if (plan.flips(m))
     registers -= 1; // what flips
   if (!m.right.isCentred)
     registers -= registers / 4; // sums of rows
-  machine.isa.leftCycles = m.left.isSigned ? 1.25 : 1;
+  machine.isa.leftCycles = plan.flips(m) ? 1.25 : 1;
   return machine;
 }
 
@@ -42,18 +42,33 @@ Schedule scheduleOf(const ProblemReader &problem, const Int8 &m, const Int8Plan 
 
 void proposeProduct(const ProblemReader &problem, const Int8 &m, const Machine &machine,
                     const ScheduleSink &sink) {
-  Int8Plan plan;
-  plan.tiles.in = plan.tiles.out = ImageLayout::ChannelsLast;
-  plan.tiles.direct = true;
-  double cycles = completePlan(m.words, machineForTiles(m, machine), plan.tiles);
-  Schedule schedule = scheduleOf(problem, m, plan, machine, cycles);
-  if (m.padsLeft()) {
-    int64_t padded = m.paddedLeftWords().upperBound();
-    if (padded > kWorkspaceLimit / 4)
-      return sink.refuse(kFamily, "filling up the rows of the left side may need more than 2 GiB");
-    schedule.workspaceBytes = 4 * uint64_t(padded);
+  // Flipping signed bytes in each tile costs a vector operation beside those of the products; few
+  // rows or columns are not worth a copy.
+  constexpr int64_t kFewRows = 4, kFewVectors = 8;
+  bool few = m.product->rows.typical() <= kFewRows ||
+             m.words.outPerGroup <= kFewVectors * machine.isa.f32Lanes;
+  for (bool copies : {true, false}) {
+    if (copies ? !m.mustCopyLeft() && (!m.left.isSigned || few) : m.mustCopyLeft())
+      continue;
+    Int8Plan plan;
+    plan.tiles.in = plan.tiles.out = ImageLayout::ChannelsLast;
+    plan.tiles.direct = true;
+    plan.copiesLeft = copies;
+    double cycles = completePlan(m.words, machineForTiles(m, plan, machine), plan.tiles);
+    uint64_t workspaceBytes = 0;
+    if (copies) {
+      int64_t words = m.copiedLeftWords().upperBound();
+      if (words > kWorkspaceLimit / 4) {
+        sink.refuse(kFamily, "copying the left side may need more than 2 GiB");
+        continue;
+      }
+      workspaceBytes = 4 * uint64_t(words);
+      cycles += m.copiedLeftWords().typical() / double(machine.isa.f32Lanes) * 2;
+    }
+    Schedule schedule = scheduleOf(problem, m, plan, machine, cycles);
+    schedule.workspaceBytes = workspaceBytes;
+    sink.offer(std::move(schedule));
   }
-  sink.offer(std::move(schedule));
 }
 
 void proposeImage(const ProblemReader &problem, const Int8 &m, const Machine &machine,
@@ -78,13 +93,17 @@ void proposeImage(const ProblemReader &problem, const Int8 &m, const Machine &ma
                       std::all_of(leaves->begin(), leaves->end(), [&](const Access &access) {
                         return access.collapses(2, 3, m.fusion().extents);
                       });
-    const Machine seen = machineForTiles(m, machine);
-    double cycles = completePlan(m.words, seen, plan.tiles);
-    if (plan.tiles.direct && !m.words.isPointwise()) {
+    auto complete = [&](Int8Plan &plan) {
+      return completePlan(m.words, machineForTiles(m, plan, machine), plan.tiles);
+    };
+    double cycles = complete(plan);
+    if (plan.tiles.direct && (!m.words.isPointwise() || m.left.isSigned)) {
       Int8Plan copied = plan;
       copied.tiles.direct = copied.tiles.flat = false;
-      double other = completePlan(m.words, seen, copied.tiles);
-      if (other < cycles) {
+      double other = complete(copied);
+      if (m.left.isSigned) // both: how much flipping costs depends on the processor
+        sink.offer(scheduleOf(problem, m, copied, machine, other));
+      else if (other < cycles) {
         plan = copied;
         cycles = other;
       }
