@@ -21,6 +21,7 @@ static const EmissionFamily kFamilies[] = {
     {"recurrent", emitRecurrentKernel},
     {"winograd", emitWinogradKernel},
     {"int8", emitInt8Kernel},
+    {"separable", emitSeparableKernel},
     {"devicematmul", emitDeviceMatMulKernel},
     {"deviceconv", emitDeviceConvolutionKernel},
 };

@@ -46,6 +46,8 @@ Status emitDepthwiseKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
 Status emitWinogradKernel(const ProblemReader &problem, const Machine &machine,
                           const Schedule &schedule, KernelModule &module);
+Status emitSeparableKernel(const ProblemReader &problem, const Machine &machine,
+                           const Schedule &schedule, KernelModule &module);
 Status emitAttentionKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
 Status emitDeviceMatMulKernel(const ProblemReader &problem, const Machine &machine,

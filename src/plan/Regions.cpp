@@ -3,9 +3,10 @@
 // Grows regions around anchors: backwards over pointwise producers (and transposes where the anchor
 // is a matrix product), forwards over pointwise consumers, and from attention over the transpose
 // that closes it. A concatenation that puts slices of one value together again (the halves of a
-// rotary embedding) takes these in, too. Every step of the growth is a region, so that the choice
-// sees the whole range from single op to largest group. Dequantisations stand in every region that
-// reads their results, whoever else does, and a quantisation ends a region: between regions of a
+// rotary embedding) takes these in, too, and a depthwise convolution takes in the pointwise one
+// that alone reads its result. Every step of the growth is a region, so that the choice sees the
+// whole range from single op to largest group. Dequantisations stand in every region that reads
+// their results, whoever else does, and a quantisation ends a region: between regions of a
 // quantised model values are integers.
 #include "plan/Regions.h"
 
@@ -329,6 +330,40 @@ private:
     return names.contains(name);
   }
 
+  /// Extents of the weights of a plain conv in one group or, with `depthwise`, in as many as there
+  /// are channels; empty for other ops.
+  std::vector<int64_t> convolutionWeights(Unit unit, bool depthwise) const {
+    if (unit.composite || table.ops[unit.index].name != "conv" ||
+        table.ops[unit.index].inputs.size() < 2)
+      return {};
+    const TableOp &op = table.ops[unit.index];
+    std::vector<int64_t> extents;
+    for (const Extent &extent : table.values[op.inputs[1]].extents)
+      extents.push_back(extent.staticValue().value_or(0));
+    auto group = op.attributes.find("group");
+    const int64_t *groups =
+        group == op.attributes.end() ? nullptr : std::get_if<int64_t>(&group->second);
+    bool fits = extents.size() >= 3 &&
+                (depthwise ? extents[1] == 1 && groups && *groups > 1 && *groups == extents[0]
+                           : !groups || *groups == 1);
+    return fits ? extents : std::vector<int64_t>();
+  }
+
+  /// Takes in the pointwise convolution that alone reads what a depthwise one and its followers
+  /// give.
+  bool closeWithPointwise(Set &set) const {
+    Region region = close(set);
+    if (region.outputs.size() != 1 || isOutput[region.outputs[0]])
+      return false;
+    std::vector<Unit> users = userUnits(region.outputs[0]);
+    if (users.size() != 1 || info(users[0]).inputs->front() != region.outputs[0])
+      return false;
+    std::vector<int64_t> weights = convolutionWeights(users[0], false);
+    return !weights.empty() &&
+           std::all_of(weights.begin() + 2, weights.end(), [](int64_t n) { return n == 1; }) &&
+           add(set, users[0]);
+  }
+
   void growAround(Unit anchor) {
     Set set;
     if (!add(set, anchor))
@@ -359,6 +394,13 @@ private:
         ++made;
       }
     }
+    if (!convolutionWeights(anchor, true).empty())
+      for (Set pair : stages)
+        if (closeWithPointwise(pair)) {
+          emit(pair);
+          for (unsigned i = 0; i < limits.maxRegionsPerAnchor && growForwardOnce(pair, fanned); ++i)
+            emit(pair);
+        }
     if (Set closed = set; *info(anchor).name == "attention" && closeWithTranspose(closed)) {
       emit(closed);
       stages.push_back(std::move(closed));

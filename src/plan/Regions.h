@@ -2,8 +2,8 @@
 //
 // Regions: convex sets of ops that may run as one kernel. They overlap on purpose: a fused region
 // and its pieces are all on offer, and a cheap producer may be computed again in several of them.
-// Which are formed depends on op roles only, never on what some provider can do: providers refuse
-// what they cannot.
+// Which are formed depends on op roles (and, for depthwise convolutions with a pointwise one
+// behind, on their windows), never on what some provider can do: providers refuse what they cannot.
 #pragma once
 
 #include <cstdint>

@@ -37,6 +37,29 @@ TEST(Regions, residualBlockOffersAllGroups) {
     EXPECT_TRUE(contains(regions, ops)) << ops.size() << " ops from " << ops[0];
 }
 
+TEST(Regions, depthwiseConvolutionsTakeThePointwiseBehind) {
+  auto grown = [](int64_t window, bool readTwice) {
+    TableSketch sketch;
+    uint32_t x = sketch.value({1, 8, 4, 4}), w = sketch.value({8, 1, 3, 3}, true),
+             v = sketch.value({6, 8, window, window}, true);
+    sketch.table.inputs = {x};
+    uint32_t y = sketch.op("conv", OpRole::Contraction, {x, w}, {1, 8, 4, 4});
+    sketch.table.ops.back().attributes["group"] = int64_t(8);
+    uint32_t z = sketch.op("relu", OpRole::Pointwise, {y}, {1, 8, 4, 4});
+    uint32_t p = sketch.op("conv", OpRole::Contraction, {z, v}, {1, 6, 4, 4});
+    uint32_t out = sketch.op("relu", OpRole::Pointwise, {p}, {1, 6, 4, 4});
+    sketch.table.outputs = {out};
+    if (readTwice)
+      sketch.table.outputs.push_back(z);
+    return regionOps(sketch);
+  };
+  auto regions = grown(1, false);
+  EXPECT_TRUE(contains(regions, {0, 1, 2}));
+  EXPECT_TRUE(contains(regions, {0, 1, 2, 3}));
+  EXPECT_FALSE(contains(grown(3, false), {0, 1, 2}));
+  EXPECT_FALSE(contains(grown(1, true), {0, 1, 2}));
+}
+
 TEST(Regions, areConvex) {
   // relu feeds add directly and through top_k: relu+add without it would need what it gives, unless
   // relu is computed again by somebody else.

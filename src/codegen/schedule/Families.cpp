@@ -17,6 +17,7 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
       {"conv", proposeConvolution, packConvolution},
       {"depthwise", proposeDepthwise, packDepthwise},
       {"winograd", proposeWinograd, packWinograd},
+      {"separable", proposeSeparable, packSeparable},
       {"attention", proposeAttention, nullptr},
       {"blockmatmul", proposeBlockMatMul, packBlockMatMul},
       {"int8", proposeInt8, packInt8},

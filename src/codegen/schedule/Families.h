@@ -42,6 +42,10 @@ void proposeWinograd(const ProblemReader &problem, const Machine &machine,
                      const ScheduleSink &sink);
 void packWinograd(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
                   uint32_t input, const void *constant, void *packed);
+void proposeSeparable(const ProblemReader &problem, const Machine &machine,
+                      const ScheduleSink &sink);
+void packSeparable(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                   uint32_t input, const void *constant, void *packed);
 void proposeAttention(const ProblemReader &problem, const Machine &machine,
                       const ScheduleSink &sink);
 void proposeDeviceMatMul(const ProblemReader &problem, const Machine &machine,

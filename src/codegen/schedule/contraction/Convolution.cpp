@@ -162,20 +162,25 @@ std::string imageLayoutText(ImageLayout layout, unsigned spatial, int64_t block)
   return "";
 }
 
-void setImageLayouts(const ProblemReader &problem, const Fusion &fusion, uint32_t image,
-                     unsigned spatial, ImageLayout in, ImageLayout out, int64_t block,
-                     Schedule &schedule) {
-  std::string outText = imageLayoutText(out, spatial, block);
-  for (std::string &text : schedule.outputLayouts)
-    text = outText;
+void setLeafLayouts(const ProblemReader &problem, const Fusion &fusion, const std::string &text,
+                    Schedule &schedule) {
   for (uint32_t leaf : fusion.leaves) {
     const dvt_value &value = problem.value(leaf);
     bool full = value.rank == fusion.extents.size() && !problem.isConstant(leaf);
     for (unsigned d = 0; full && d < value.rank; ++d)
       full = sameExtent(value.extents[d], fusion.extents[d]);
     if (full)
-      schedule.inputLayouts[uint32_t(problem.inputOf(leaf))] = outText;
+      schedule.inputLayouts[uint32_t(problem.inputOf(leaf))] = text;
   }
+}
+
+void setImageLayouts(const ProblemReader &problem, const Fusion &fusion, uint32_t image,
+                     unsigned spatial, ImageLayout in, ImageLayout out, int64_t block,
+                     Schedule &schedule) {
+  std::string outText = imageLayoutText(out, spatial, block);
+  for (std::string &text : schedule.outputLayouts)
+    text = outText;
+  setLeafLayouts(problem, fusion, outText, schedule);
   schedule.inputLayouts[uint32_t(problem.inputOf(image))] = imageLayoutText(in, spatial, block);
 }
 

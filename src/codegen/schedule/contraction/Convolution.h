@@ -69,6 +69,10 @@ void setImageLayouts(const ProblemReader &problem, const Fusion &fusion, uint32_
                      unsigned spatial, ImageLayout in, ImageLayout out, int64_t block,
                      Schedule &schedule);
 
+/// Layout `text` for the followers' operands of full extents.
+void setLeafLayouts(const ProblemReader &problem, const Fusion &fusion, const std::string &text,
+                    Schedule &schedule);
+
 struct ConvolutionPlan {
   ImageLayout in = ImageLayout::Plain, out = ImageLayout::Plain;
   RegisterTile tile;    ///< rows are output columns, or all of tileRows rows of the output
@@ -82,9 +86,13 @@ struct ConvolutionPlan {
   std::string text() const;
 };
 
+/// What tasks may be: any part of an image and of the output channels, or whole rows of all.
+enum class ConvolutionTasks { Any, WholeRows };
+
 /// Completes the plan by tile and chunks; gives the cycles that the busiest thread is thought to
 /// need.
-double completePlan(const Convolution &conv, const Machine &machine, ConvolutionPlan &plan);
+double completePlan(const Convolution &conv, const Machine &machine, ConvolutionPlan &plan,
+                    ConvolutionTasks tasks = ConvolutionTasks::Any);
 
 /// Sizes that follow from problem and plan; elements unless said otherwise.
 struct ConvolutionSizes {

@@ -27,8 +27,9 @@ struct Cost {
 
 class ConvolutionChooser {
 public:
-  ConvolutionChooser(const Convolution &conv, const Machine &machine)
-      : conv(conv), machine(machine) {
+  ConvolutionChooser(const Convolution &conv, const Machine &machine,
+                     ConvolutionTasks tasks = ConvolutionTasks::Any)
+      : conv(conv), machine(machine), tasks(tasks) {
     image = {int64_t(Product::of(conv.batch).typical(4)),
              int64_t(Product::of(conv.outRows).typical(kTypical)),
              int64_t(Product::of(conv.outColumns).typical(kTypical))};
@@ -52,7 +53,7 @@ public:
            chunkChoices(tileRows, isStaticExtent(conv.outRows) || plan.flat ? seen.rows : 8))
         for (int64_t chunkColumns : columnChoices(plan, seen, knownColumns))
           for (int64_t parts : {int64_t(1), int64_t(machine.threads), sizes.panels}) {
-            if (parts > sizes.panels)
+            if (parts > sizes.panels || (parts > 1 && tasks == ConvolutionTasks::WholeRows))
               continue;
             plan.chunkRows = chunkRows;
             plan.chunkColumns = chunkColumns;
@@ -105,7 +106,7 @@ private:
 
   std::vector<int64_t> columnChoices(const ConvolutionPlan &plan, const Image &seen,
                                      bool knownColumns) const {
-    if (plan.tileRows > 1)
+    if (plan.tileRows > 1 || tasks == ConvolutionTasks::WholeRows)
       return {seen.columns};
     if (knownColumns && !plan.flat && seen.columns <= 128)
       return {seen.columns};
@@ -159,14 +160,16 @@ private:
 
   const Convolution &conv;
   const Machine &machine;
+  ConvolutionTasks tasks;
   Image image;
   bool staticImage;
 };
 
 } // namespace
 
-double completePlan(const Convolution &conv, const Machine &machine, ConvolutionPlan &plan) {
-  Cost best = ConvolutionChooser(conv, machine).best(plan);
+double completePlan(const Convolution &conv, const Machine &machine, ConvolutionPlan &plan,
+                    ConvolutionTasks tasks) {
+  Cost best = ConvolutionChooser(conv, machine, tasks).best(plan);
   plan = best.plan;
   return best.cycles;
 }

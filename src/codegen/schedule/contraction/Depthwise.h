@@ -19,6 +19,10 @@ struct DepthwisePlan {
   std::string text() const;
 };
 
+/// A plan for images of `layout` but for its chunks.
+DepthwisePlan chooseDepthwiseTile(const Convolution &conv, const Machine &machine,
+                                  ImageLayout layout);
+
 /// Output columns [first, end) whose windows lie within an image of `columns` columns, of
 /// `outColumns` in all.
 struct InnerColumns {

@@ -49,19 +49,25 @@ static int64_t columnsOfTile(int64_t most, int64_t columns, bool known) {
   return best;
 }
 
-static void chooseTile(const Machine &machine, int64_t blocks, int64_t columns, bool known,
-                       DepthwisePlan &plan) {
-  if (plan.layout == ImageLayout::Plain) {
+DepthwisePlan chooseDepthwiseTile(const Convolution &conv, const Machine &machine,
+                                  ImageLayout layout) {
+  int64_t columns = int64_t(Product::of(conv.outColumns).typical());
+  bool known = isStaticExtent(conv.outColumns) && isStaticExtent(conv.inColumns);
+  DepthwisePlan plan;
+  plan.layout = layout;
+  if (layout == ImageLayout::Plain) {
     plan.tile = std::clamp<int64_t>(columns / machine.isa.f32Lanes, 1, 4);
-    return;
+    return plan;
   }
   int64_t sums = machine.isa.vectorRegisters >= 32 ? 24 : 12, most = sums * 7 / 12;
   plan.tile = columnsOfTile(most, columns, known);
-  if (plan.layout == ImageLayout::Blocked)
-    return;
+  if (layout == ImageLayout::Blocked)
+    return plan;
   // Several blocks at once make reads run on.
+  int64_t lanes = machine.isa.f32Lanes, blocks = (conv.groups + lanes - 1) / lanes;
   plan.blocks = std::min<int64_t>(blocks, machine.isa.vectorRegisters >= 32 ? 4 : 2);
   plan.tile = columnsOfTile(std::min(most, sums / plan.blocks), columns, known);
+  return plan;
 }
 
 void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
@@ -74,7 +80,6 @@ void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
   int64_t batch = int64_t(Product::of(conv.batch).typical(4));
   int64_t rows = int64_t(Product::of(conv.outRows).typical()),
           columns = int64_t(Product::of(conv.outColumns).typical());
-  bool known = isStaticExtent(conv.outColumns) && isStaticExtent(conv.inColumns);
   int64_t window = conv.rows.size * conv.columns.size;
   for (ImageLayout layout : {ImageLayout::Blocked, ImageLayout::ChannelsLast, ImageLayout::Plain}) {
     Schedule schedule = Schedule::rowMajor("", problem.problem());
@@ -84,9 +89,7 @@ void proposeDepthwise(const ProblemReader &problem, const Machine &machine,
       return sink.refuse("depthwise",
                          "an operand after conv whose extents are not known to broadcast");
     bool plain = layout == ImageLayout::Plain;
-    DepthwisePlan plan;
-    plan.layout = layout;
-    chooseTile(machine, blocks, columns, known, plan);
+    DepthwisePlan plan = chooseDepthwiseTile(conv, machine, layout);
     int64_t planes = batch * (plain ? conv.groups : layout == ImageLayout::Blocked ? blocks : 1);
     int64_t wanted = machine.threads == 1 ? 1 : (8 * machine.threads + planes - 1) / planes;
     plan.chunkRows = std::max<int64_t>(1, (rows + wanted - 1) / wanted);
