@@ -2,6 +2,7 @@
 //
 // Emits matrix products and convolutions for devices, tiled or with a thread for each element.
 #include "codegen/Families.h"
+#include "codegen/contraction/ConvolutionEmission.h"
 #include "codegen/contraction/DepthwiseEmission.h"
 #include "codegen/contraction/ProductRows.h"
 #include "codegen/contraction/TileEmission.h"
