@@ -257,35 +257,30 @@ class DepthwiseEmitter {
 public:
   DepthwiseEmitter(Emitter &e, const Convolution &conv, const DepthwisePlan &plan,
                    const Schedule &schedule)
-      : e(e), conv(conv), plan(plan),
-        finish(e, conv.fusion, convolutionFinish(e, conv, schedule, 1)),
-        rows(e, conv, plan, e.workerScratch(),
-             [this](Value block, Value row, Value column, const Values &sums, const Values &masks) {
-               finish.emit(convolutionIndex(this->conv, image, this->e.mul(block, this->e.lanes()),
-                                            row, column),
-                           sums, masks);
-             }) {
-    isBlocked = plan.layout == ImageLayout::Blocked;
-    outRows = e.extentOf(conv.outRows);
-    chunks = e.ceilDiv(outRows, plan.chunkRows);
-  }
+      : e(e), conv(conv), plan(plan), finish(e, conv.fusion, convolutionFinish(e, conv, schedule, 1)),
+        blocks((conv.groups + e.lanes() - 1) / e.lanes()),
+        isBlocked(plan.layout == ImageLayout::Blocked),
+        chunks(e.ceilDiv(e.extentOf(conv.outRows), plan.chunkRows)) {}
 
-  Value taskCount() {
-    return e.mul(e.mul(e.extentOf(conv.batch), isBlocked ? rows.blocks() : 1), chunks);
-  }
+  Value taskCount() { return e.mul(e.mul(e.extentOf(conv.batch), isBlocked ? blocks : 1), chunks); }
 
   void tasks(Value begin, Value end) {
+    Value image; // of the current task
+    auto keep = [&](Value block, Value row, Value column, const Values &sums, const Values &masks) {
+      finish.emit(convolutionIndex(conv, image, e.mul(block, e.lanes()), row, column), sums, masks);
+    };
+    DepthwiseRows rows(e, conv, plan, e.workerScratch(), keep);
     e.loop(begin, end, 1, [&](Value task) {
       Value chunk = e.rem(task, chunks);
       task = e.div(task, chunks);
       Value first = e.mul(chunk, plan.chunkRows);
-      Value end = e.minimum(e.add(first, plan.chunkRows), outRows);
+      Value end = e.minimum(e.add(first, plan.chunkRows), e.extentOf(conv.outRows));
       if (!isBlocked) {
         image = task;
         return rows.emit(image, first, end);
       }
-      image = e.div(task, rows.blocks());
-      rows.emitBlock(image, e.rem(task, rows.blocks()), first, end);
+      image = e.div(task, blocks);
+      rows.emitBlock(image, e.rem(task, blocks), first, end);
     });
   }
 
@@ -294,10 +289,9 @@ private:
   const Convolution &conv;
   const DepthwisePlan &plan;
   TileFinish finish;
-  DepthwiseRows rows;
+  int64_t blocks; ///< of channels
   bool isBlocked;
-  Value outRows, chunks;
-  Value image; ///< of the current task
+  Value chunks;
 };
 
 } // namespace

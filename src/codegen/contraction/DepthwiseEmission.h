@@ -27,7 +27,6 @@ public:
   void emit(Value image, Value first, Value end);
   /// The same for one block, in blocked images.
   void emitBlock(Value image, Value block, Value first, Value end);
-  int64_t blocks() const { return blockCount; }
 
 private:
   /// Places [from, to) of a window along one of its dimensions.
