@@ -390,8 +390,10 @@ TEST_F(OneDnn, ResizeChecksScalesThatAreNoLiterals) {
     std::vector<const char *> storage;
     dvt_candidate view = proposal.candidates[0].view(storage);
     const void *constants[] = {nullptr, scales.data()};
-    dvt_prepare_args args = {sizeof args, constants, nullptr, 0,      2,
-                             nullptr,     nullptr,   nullptr, nullptr};
+    dvt_prepare_args args = {};
+    args.struct_size = sizeof args;
+    args.constants = constants;
+    args.threads = 2;
     dvt_kernel *kernel = nullptr;
     dvt_error error = {};
     dvt_code code = provider->functions().prepare(provider->handle(), &targetView, problemView,
@@ -518,8 +520,10 @@ TEST_F(OneDnn, PrepareRefusesUnknownCandidates) {
   Target target = Target::host(2);
   dvt_target targetView = target.view();
   const void *constants[] = {nullptr};
-  dvt_prepare_args args = {sizeof args, constants, nullptr, 0,      2,
-                           nullptr,     nullptr,   nullptr, nullptr};
+  dvt_prepare_args args = {};
+  args.struct_size = sizeof args;
+  args.constants = constants;
+  args.threads = 2;
   dvt_kernel *kernel = nullptr;
   dvt_error error = {};
   EXPECT_EQ(provider->functions().prepare(provider->handle(), &targetView, problemView, &view,
