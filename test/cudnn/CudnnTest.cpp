@@ -192,6 +192,16 @@ TEST_F(Cudnn, ResidualsAndActivationsAreTakenIn) {
                         " = conv@11(%0, %1, %2) {dilations=[1,1], group=1, kernel_shape=[1,1], "
                         "pads=[0,0,0,0], strides=[1,1]}; %5: " +
                         image + " = add@14(%4, %3); %6: " + image + " = relu@14(%5) return(%6)");
+    propose(target, "problem(%0: " + image + ", %1: const " + shaped("[64,64,1,1]") +
+                        ") %2: " + image + " = relu@14(%0); %3: " + image +
+                        " = conv@11(%2, %1) {dilations=[1,1], group=1, kernel_shape=[1,1], "
+                        "pads=[0,0,0,0], strides=[1,1]} return(%3)");
+    const Proposal sum =
+        propose(target, "problem(%0: " + image + ", %1: " + image + ") %2: " + image +
+                            " = add@14(%0, %1); %3: " + image + " = relu@14(%2) return(%3)");
+    EXPECT_TRUE(
+        std::any_of(sum.candidates.begin(), sum.candidates.end(),
+                    [](const auto &candidate) { return candidate.inputLayouts[0] == "acdb"; }));
   }
 }
 

@@ -168,6 +168,10 @@ TEST(CudnnTranslate, WhatFollowsAConvolution) {
                 "f32[1,4,5,5] = sub@14(%3, %6) return(%7)");
   check(start + "%5: f32[1,4,5,5] = hard_swish@14(%4); %6: f32[1,4,5,5] = add@14(%5, %3) "
                 "return(%6)");
+  // An activation in front.
+  check("problem(%0: f16[1,3,5,5], %1: const f16[4,3,1,1]) %2: f16[1,3,5,5] = relu@14(%0); %3: "
+        "f16[1,4,5,5] = conv@11(%2, %1) " +
+        attributes("1,1", "0,0,0,0", "1,1", "1,1", 1) + " return(%3)");
   // An intermediate value that is a result, too.
   check(start + "%5: f32[1,4,5,5] = add@14(%4, %3); %6: f32[1,4,5,5] = relu@14(%5) return(%6, %5)");
 }
@@ -265,6 +269,10 @@ TEST(CudnnTranslate, ElementWiseOps) {
     check("problem(%0: f32[3,5]) %1: f32[3,5] = " + op + " return(%1)");
   for (const std::string op : {"add@14", "sub@14", "mul@14", "div@14", "max@13", "min@13"})
     check("problem(%0: f32[2,3,5], %1: f32[3,1]) %2: f32[2,3,5] = " + op + "(%0, %1) return(%2)");
+  EXPECT_EQ(check("problem(%0: f32[2,3,4,5], %1: f32[3,1,1], %2: f32[2,3,4,5]) %3: f32[2,3,4,5] = "
+                  "mul@14(%0, %1); %4: f32[2,3,4,5] = add@14(%3, %2) return(%4)"),
+            kBoth);
+  check("problem(%0: f32[2,3,4,5], %1: f32[4,1]) %2: f32[2,3,4,5] = add@14(%0, %1) return(%2)");
   for (const std::string bounds : {"{0}, {6}", "{-0.5}, {0.75}", "{0}, {1e30}"})
     check("problem(%0: f32[3,5], %1: f32[] " + bounds.substr(0, bounds.find(',')) + ", %2: f32[] " +
           bounds.substr(bounds.find(',') + 2) + ") %3: f32[3,5] = clip@13(%0, %1, %2) return(%3)");

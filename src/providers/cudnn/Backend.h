@@ -17,7 +17,9 @@ namespace dovetail::cudnn {
 /// One sequence of calls and how it fares. Not shared between threads.
 class Backend {
 public:
-  explicit Backend(const Library &library) : library(library) {}
+  explicit Backend(const Library &library) : library(library) {
+    library.lastError(); // what is left of earlier calls
+  }
   bool ok() const { return failure.empty(); }
   /// What failed first: "finalising the graph: CUDNN_STATUS_...: ...". Empty when nothing did.
   const std::string &reason() const { return failure; }

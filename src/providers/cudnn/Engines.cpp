@@ -120,6 +120,9 @@ std::vector<Engine> findEngines(Backend &backend, const OperationGraph &graph, c
   for (HeuristicMode mode : {HeuristicMode::A, HeuristicMode::B, HeuristicMode::Fallback}) {
     if (!backend.ok())
       break;
+    // What A knows nothing of, B does not know either, which may take it a second to find out.
+    if (found.empty() && mode == HeuristicMode::B)
+      continue;
     Object heuristic(backend, DescriptorKind::EngineHeuristic);
     heuristic.set(backend, Attribute::HeuristicGraph, graph.graph);
     heuristic.set(backend, Attribute::HeuristicMode, AttributeType::HeuristicMode, 1, &mode);
@@ -138,8 +141,12 @@ std::vector<Engine> findEngines(Backend &backend, const OperationGraph &graph, c
       firstReason = backend.reason();
     backend.forget();
   }
+  if (found.empty() && firstReason.empty()) {
+    const std::string noted = backend.library.lastError();
+    firstReason = "no engine of the library takes this graph" + (noted.empty() ? "" : ": " + noted);
+  }
   if (found.empty())
-    backend.fail(firstReason.empty() ? "no engine of the library takes this graph" : firstReason);
+    backend.fail(firstReason);
   return found;
 }
 

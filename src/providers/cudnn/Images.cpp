@@ -61,6 +61,8 @@ bool translateConvolution(Translator &to, const OpReader &op) {
   made.operands = {to.operand(op.input(0)), to.operand(op.input(1))};
   if (made.operands[0] == Operation::kAbsent || made.operands[1] == Operation::kAbsent)
     return false;
+  to.alignType(made.operands[0], made.operands[1]);
+  to.alignType(made.operands[1], made.operands[0]);
   if (!op.hasInput(2)) {
     made.result = to.result(op.output(0));
     to.append(made);

@@ -84,17 +84,30 @@ Library::Library(const char *path) {
             soname + " into the library path (tried: " + tried + ")";
 }
 
+std::string Library::lastError() const {
+  char text[4096] = {};
+  GetLastErrorString(text, sizeof text);
+  text[sizeof text - 1] = 0;
+  // A trace of what was tried, a line each, innermost first; some are JSON.
+  std::string_view rest = text, first;
+  while (!rest.empty()) {
+    const size_t end = rest.find('\n');
+    const std::string_view line = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    constexpr std::string_view kReason = "Reason: ";
+    if (const size_t reason = line.find(kReason); reason != std::string_view::npos)
+      return std::string(line.substr(reason + kReason.size()));
+    if (first.empty() && !line.empty() && line.front() != '{')
+      first = line;
+  }
+  return std::string(first);
+}
+
 std::string Library::describe(Status status) const {
-  const char *name = GetErrorString ? GetErrorString(status) : nullptr;
+  const char *name = GetErrorString(status);
   std::string text = name ? name : "status " + std::to_string(status);
-  char detail[512] = {};
-  GetLastErrorString(detail, sizeof detail);
-  detail[sizeof detail - 1] = 0;
-  if (*detail)
-    text += std::string(": ") + detail;
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
-    text.pop_back();
-  return text;
+  const std::string detail = lastError();
+  return detail.empty() ? text : text + ": " + detail;
 }
 
 } // namespace dovetail::cudnn

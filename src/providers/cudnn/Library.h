@@ -19,6 +19,8 @@ public:
   bool isLoaded() const { return missing.empty(); }
   /// "CUDNN_STATUS_NOT_SUPPORTED: what the library says of it", of the call just made.
   std::string describe(Status status) const;
+  /// The innermost reason that the library has noted since this was last asked; may be empty.
+  std::string lastError() const;
 
   std::string versionText; ///< "9.19.0"; empty when not loaded
   std::string file;        ///< where it was loaded from

@@ -74,6 +74,8 @@ bool translateProduct(Translator &to, const OpReader &op) {
                    matrix(to, op, 1, op.integer("transB", 0) != 0)};
   if (made.operands[0] == Operation::kAbsent || made.operands[1] == Operation::kAbsent)
     return false;
+  to.alignType(made.operands[0], made.operands[1]);
+  to.alignType(made.operands[1], made.operands[0]);
   const size_t result = to.result(op.output(0));
   if (result == Operation::kAbsent)
     return false;

@@ -136,7 +136,7 @@ bool translateSoftmax(Translator &to, const OpReader &op) {
   if (x == Operation::kAbsent || result == Operation::kAbsent)
     return false;
   Dims reduced = to.dimsOf(x);
-  reduced[reduced.size() - rank + static_cast<size_t>(axis)] = 1;
+  reduced[to.placedAxis(reduced.size() - rank + static_cast<size_t>(axis))] = 1;
   const size_t largest = to.temporary(reduced), sum = to.temporary(reduced);
   reduce(to, ReductionOperator::Max, x, largest);
   const size_t shifted = to.pointwise(PointwiseMode::Sub, {x, largest}),

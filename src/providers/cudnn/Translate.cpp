@@ -228,8 +228,13 @@ std::optional<View> Translator::place(const View &view) const {
     const View wide = view.withRank(3);
     return wide.collapsed(wide.dims.size() - 2);
   }
-  case Domain::Plain:
-    return view.withRank(rank);
+  case Domain::Plain: {
+    // Row-major memory is that of an image with channels last, which the library's compiler wants.
+    std::vector<size_t> order{0, rank - 1};
+    for (size_t i = 1; i + 1 < rank; ++i)
+      order.push_back(i);
+    return view.withRank(rank).permuted(order);
+  }
   }
   return std::nullopt;
 }
@@ -237,7 +242,7 @@ std::optional<View> Translator::place(const View &view) const {
 /// Extents of 1 get the strides that they have in a dense tensor of the chosen order, since
 /// engines look at them.
 void Translator::settleUnitStrides(Dims &strides, const Dims &dims) const {
-  if (!channelsLast) {
+  if (!channelsInside()) {
     providers::settleUnitStrides(dims, strides);
     return;
   }
@@ -322,7 +327,7 @@ size_t Translator::number(double number) {
 size_t Translator::temporary(const Dims &dims) {
   Tensor made;
   made.dims = dims;
-  made.strides = channelsLast ? channelsLastStrides(dims) : providers::denseStrides(dims);
+  made.strides = channelsInside() ? channelsLastStrides(dims) : providers::denseStrides(dims);
   graph.tensors.push_back(std::move(made));
   return graph.tensors.size() - 1;
 }
@@ -453,8 +458,13 @@ bool Translator::run() {
 
 std::vector<Graph> translate(const ProblemReader &problem, std::string &reason) {
   Domain domain = Domain::Plain;
+  bool isElementWise = true; // on images
+  for (uint32_t v = 0; v < problem.raw().value_count; ++v)
+    isElementWise &= problem.rank(v) <= 4;
   for (uint32_t i = 0; i < problem.opCount(); ++i) {
     const std::string_view name = problem.op(i).name();
+    isElementWise &= isPointwise(name) && problem.op(i).output(0) != DVT_NO_VALUE &&
+                     problem.rank(problem.op(i).output(0)) == 4;
     if (isImageOp(name))
       domain = Domain::Image;
     else if (isProduct(name))
@@ -473,8 +483,8 @@ std::vector<Graph> translate(const ProblemReader &problem, std::string &reason) 
       reason = why;
     return works;
   };
-  if (domain == Domain::Image)
-    attempt(domain, true);
+  if (domain == Domain::Image || isElementWise)
+    attempt(Domain::Image, true);
   if (domain == Domain::Rows) {
     // Products of one right side are one product with more rows.
     if (attempt(Domain::Rows, false) || (reason.clear(), attempt(Domain::Batch, false)))

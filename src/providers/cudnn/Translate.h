@@ -12,9 +12,9 @@
 
 namespace dovetail::cudnn {
 
-/// One graph for each layout worth having: channels last and row-major for problems on images,
-/// row-major for others. Always the same for the same problem. Empty with `reason` where an op, a
-/// type or a shape has no counterpart.
+/// One graph for each layout worth having: channels last and row-major for problems on images and
+/// for element-wise ones of four dimensions, row-major for others. Always the same for the same
+/// problem. Empty with `reason` where an op, a type or a shape has no counterpart.
 std::vector<Graph> translate(const providers::ProblemReader &problem, std::string &reason);
 
 } // namespace dovetail::cudnn

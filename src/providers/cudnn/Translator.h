@@ -22,7 +22,7 @@ enum class Domain {
   Rows,  ///< products whose leading dimensions are one: [1, rows, columns]
   Batch, ///< products with all dimensions but the last two as one: [batch, rows, columns]
   Norm,  ///< [rows, normalised elements, 1, 1]
-  Plain  ///< as they are, at least four dimensions
+  Plain  ///< at least four dimensions, the last one where an image has its channels
 };
 
 class Translator {
@@ -54,6 +54,12 @@ public:
   /// a reason.
   size_t result(uint32_t value);
   size_t result(uint32_t value, const View &view);
+  /// Gives what an operation computed, where `tensor` is that, the type of `like`: engines multiply
+  /// elements of one type.
+  void alignType(size_t tensor, size_t like) {
+    if (graph.tensors[tensor].isVirtual())
+      graph.tensors[tensor].type = graph.tensors[like].type;
+  }
   /// A virtual tensor of these extents.
   size_t temporary(const Dims &dims);
   const Dims &dimsOf(size_t tensor) const { return graph.tensors[tensor].dims; }
@@ -70,6 +76,10 @@ public:
   View memory(uint32_t value) const;
 
   Domain domainOfAll() const { return domain; }
+  /// Where a dimension of the graph's rank, counted as in ONNX, is in the graph's order.
+  size_t placedAxis(size_t axis) const {
+    return domain != Domain::Plain || axis == 0 ? axis : axis + 1 == rank ? 1 : axis + 1;
+  }
   size_t graphRank() const { return rank; }
 
 private:
@@ -80,6 +90,8 @@ private:
   bool translate(const OpReader &op);
   bool takeView(const OpReader &op);
   size_t tensor(const View &view, DataType type);
+  /// Whether channels come first among the strides.
+  bool channelsInside() const { return channelsLast || domain == Domain::Plain; }
   void settleUnitStrides(Dims &strides, const Dims &dims) const;
 
   Domain domain;
