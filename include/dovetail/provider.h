@@ -242,7 +242,10 @@ typedef struct dvt_run_args {
   void *workspace;          /* 64-byte aligned */
   uint64_t workspace_bytes;
   const dvt_parallel *parallel;
-  void *stream; /* the device API's stream; NULL on the CPU */
+  /* The device API's stream; NULL on the CPU. Kernels for a device give their work to it and
+   * return; all operands, workspace included, are addresses in the device's memory. Its context is
+   * current for the calling thread, here as in prepare and destroy_kernel. */
+  void *stream;
   /* Data-dependent outputs: states rank extents of an output and returns its memory, or NULL. The
    * extents are copied by the callee. */
   void *output_context;
@@ -254,7 +257,8 @@ typedef struct dvt_prepare_args {
   uint32_t struct_size;
   const void *const *constants; /* one for each problem input: its bytes in the candidate's layout
                                    (row-major where that is not stated), or NULL. They stay mapped
-                                   and valid until the kernel is destroyed. */
+                                   and valid until the kernel is destroyed. Host memory, for
+                                   devices, too: run then gets the address on the device. */
   const void *kernel;           /* what compile gave; stays valid until the kernel is destroyed */
   uint64_t kernel_bytes;
   uint32_t threads;
@@ -296,6 +300,8 @@ typedef struct dvt_host {
   void *log_context;
   void (*log)(void *log_context, int level,
               const char *message); /* level 0 debug .. 3 error; may be NULL */
+  /* Drivers of devices in place of the system's: "cuda=PATH:rocm=PATH"; may be NULL. */
+  const char *device_drivers;
 } dvt_host;
 
 typedef struct dvt_provider dvt_provider;

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct PlannerOptions {
       forget; ///< providers whose trials are not kept: they lack their compiler here
   bool deterministic = false; ///< only deterministic candidates of class "f32"
   WorkerOptions worker;
+  /// To run steps on, beside the processor. What it takes is never measured here.
+  std::optional<Target> device;
   Log log;
   /// done of total problems; called about ten times a second at most.
   std::function<void(size_t done, size_t total, const std::string &what)> progress;

@@ -23,6 +23,8 @@ struct Model::Search {
   const Problem &problem;
   std::string reasons;
 
+  bool onDevice() const { return step.choice.candidate.memory == DVT_MEMORY_DEVICE; }
+  const Target &target() const { return onDevice() ? *model.plan().device : model.target; }
   void because(const std::string &reason) { reasons += (reasons.empty() ? "" : "; ") + reason; }
   const Provider *providerOf(const KernelChoice &choice, bool sameVersion);
   std::shared_ptr<PreparedKernel> stored(const KernelChoice &choice);
@@ -69,7 +71,9 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
   std::string identity = key(provider, candidate);
   if (auto known = model.kernelsByKey[identity].lock())
     return known;
-  PreparedKernel::Request request{&provider, &model.target, &problem, &candidate, {}};
+  PreparedKernel::Request request{&provider, &target(), &problem, &candidate, {}};
+  if (onDevice())
+    request.device = model.planDevice;
   request.threads = model.threads();
   request.parallel = model.parallelFor;
   request.memory = model.planMemory ? model.planMemory
@@ -127,7 +131,7 @@ std::shared_ptr<PreparedKernel> Model::Search::otherVersion(const KernelChoice &
       loadableVersion(provider->version()) == loadableVersion(choice.providerVersion))
     return nullptr;
   ProviderLock lock;
-  Proposal proposal = provider->propose(model.target, problem);
+  Proposal proposal = provider->propose(target(), problem);
   for (const Candidate &candidate : proposal.candidates)
     if (candidate.label() == choice.candidate.label())
       return prepare(*provider, candidate, -1);
@@ -150,7 +154,7 @@ std::shared_ptr<PreparedKernel> Model::Search::offered(const Provider &provider,
   if (provider.functions().compile)
     return nullptr; // its kernels need a compiler, which is not here
   ProviderLock lock;
-  Proposal proposal = provider.propose(model.target, problem);
+  Proposal proposal = provider.propose(target(), problem);
   auto rank = [](const Candidate &candidate) {
     return candidate.estimateMicros < 0 ? INFINITY : candidate.estimateMicros;
   };
@@ -197,7 +201,7 @@ Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t blockNumber, ui
     kernel = search.otherVersion(*step.fallback);
   for (bool mayConvert : {false, true})
     for (const auto &provider : options.plugins->providers())
-      if (!kernel)
+      if (!kernel && (!mayConvert || !search.onDevice()))
         kernel = search.offered(*provider, mayConvert);
   if (!kernel)
     return unavailable("step '{}' ({}): no kernel can run it here: {}", step.label,

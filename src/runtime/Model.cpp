@@ -123,6 +123,8 @@ Status Model::start() {
     ownParallel = std::make_unique<ParallelFor>(threads);
     parallelFor = ownParallel->get();
   }
+  if (Status status = openDevice(); !status)
+    return status;
   if (Status status = checkConstants(); !status)
     return status;
   return prepareSteps();
@@ -215,6 +217,7 @@ Status Model::prepareStep(uint32_t block, uint32_t number) {
   case StepKind::Scan:
   case StepKind::Refuse:
   case StepKind::Append:
+  case StepKind::Transfer:
     return Status::success();
   case StepKind::Kernel:
   case StepKind::LateBound:
@@ -347,7 +350,8 @@ void Model::evictPackedConstants() {
     for (const PlanStep &step : block.steps) {
       const auto &kernel = stepKernels[number++];
       if (!kernel || step.kind != StepKind::Kernel ||
-          kernel->candidate().packing == DVT_PACKING_NONE)
+          (kernel->candidate().packing == DVT_PACKING_NONE &&
+           kernel->candidate().memory == DVT_MEMORY_HOST))
         for (uint32_t value : step.inputs)
           need(value);
     }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "device/Device.h"
 #include "runtime/ConstantMemory.h"
 #include "support/Plugin.h"
 
@@ -27,6 +28,7 @@ public:
     std::shared_ptr<ConstantMemory> memory =
         nullptr;                     ///< for packed constants; the kernel keeps it alive
     double *packingMicros = nullptr; ///< the time spent on packing is added to it
+    std::shared_ptr<device::Device> device = nullptr; ///< that it runs on, current now
   };
   /// `keepAlive` is what must outlive the kernel: the plug-ins and the memory of its constants and
   /// bytes.
@@ -53,6 +55,7 @@ private:
   const dvt_provider_api *api = nullptr;
   dvt_kernel *kernel = nullptr;
   uint64_t workspace = 0;
+  std::shared_ptr<device::Device> device;
   std::vector<std::shared_ptr<const void>> keepAlive;
 };
 

@@ -258,6 +258,7 @@ PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &o
   PluginSet::Options options;
   options.folders = session.environment.pluginFolders;
   options.vendorPath = session.environment.vendorPath;
+  options.deviceDrivers = session.environment.deviceDrivers;
   options.only = only;
   PluginSet plugins = PluginSet::load(options);
   for (const PluginSet::Failure &failure : plugins.failures())
