@@ -9,7 +9,11 @@ from makers import constant, model, node, of_arrays, value
 
 
 def f(*shape) -> np.ndarray:
-    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+    return np.asarray(np.random.default_rng(len(shape)).standard_normal(shape), np.float32)
+
+
+def b(*shape) -> np.ndarray:
+    return np.asarray(np.random.default_rng(len(shape)).integers(0, 200, shape), np.uint8)
 
 
 def i(*numbers) -> np.ndarray:
@@ -33,6 +37,13 @@ CASES = {
     "scale of rows grows": ("LayerNormalization", {}, [f(2, 1), f(3)], [], "operand 1"),
     "slope grows": ("PRelu", {}, [f(2, 1), f(3)], [], "operand 1"),
     "bias of a transposed convolution": ("ConvTranspose", {}, [f(1, 4, 2, 2), f(4, 3, 2, 2), f(5)], [], "bias"),
+    "mask of too many keys": ("Attention", {}, [f(1, 2, 2, 4), f(1, 2, 3, 4), f(1, 2, 3, 4), f(2, 5)], [],
+                              "the mask's last axis"),
+    "heads of keys": ("Attention", {}, [f(1, 3, 2, 4), f(1, 2, 3, 4), f(1, 2, 3, 4)], [], "the_node"),
+    "image of no whole blocks": ("SpaceToDepth", {"blocksize": 2}, [f(1, 1, 3, 4)], [], "whole blocks of the image"),
+    "largest of nothing": ("ArgMax", {"axis": 1}, [f(2, 0)], [], "the axis to look along"),
+    "one zero point for three scales": ("DequantizeLinear", {}, [b(2, 3), f(3), b()], [], "zero points"),
+    "three zero points for one scale": ("QuantizeLinear", {}, [f(2, 3), f(), b(3)], [], "zero points"),
     "literal index": ("Gather", {"axis": 0}, [f(3, 2)], [i(0, 3)], "is outside|the axis that is indexed"),
     "literal index from behind": ("Gather", {"axis": 1}, [f(3, 2)], [i(0, -3)], "is outside|the axis that is indexed"),
     "literal tuple": ("GatherND", {}, [f(3, 2)], [np.array([[1, 2]])], "is outside|the axis that is indexed"),
@@ -49,7 +60,7 @@ def made(op, attributes, arrays, constants, free):
     extents = [[f"{name}{d}" if free and d < 2 else extent for d, extent in enumerate(array.shape)]
                for name, array in zip(names, arrays)]
     return model([node(op, [*names, *(k.name for k in consts)], "y", name="the_node", **attributes)],
-                 of_arrays(names, arrays, extents), [value("y", None)], consts, opset=19)
+                 of_arrays(names, arrays, extents), [value("y", None)], consts, opset=23)
 
 
 @pytest.mark.parametrize("free", [False, True], ids=["known", "free"])
@@ -72,6 +83,11 @@ BEYOND = {
     "window": ("MaxPool", {"kernel_shape": [FAR, 1]}, [f(1, 1, 8, 8)], [], "kernel_shape"),
     "output padding": ("ConvTranspose", {"output_padding": [FAR, FAR]}, [f(1, 1, 4, 4), f(1, 1, 3, 3)], [],
                        "output_padding"),
+    "blocks of channels": ("DepthToSpace", {"blocksize": 2**33}, [f(1, 4, 2, 2)], [], "the_node"),
+    "blocks of images": ("SpaceToDepth", {"blocksize": 2**33}, [f(1, 4, 2, 2)], [], "blocksize is"),
+    "negative output padding": ("ConvTranspose", {"output_padding": [-5, -5]}, [f(1, 1, 4, 4), f(1, 1, 3, 3)], [],
+                                "output_padding"),
+    "norm of order 0": ("LpNormalization", {"p": 0}, [f(2, 3)], [], "p is 0"),
     "padding": ("Pad", {}, [f(2, 3)], [i(FAR, 0, 1, 0)], "the_node"),
     "shape": ("Expand", {}, [f(1)], [i(FAR, FAR)], "more elements than"),
     "scale": ("Resize", {}, [f(1, 1, 3, 3)], [f(0), np.array([1, 1, np.nan, 1], np.float32)], "scale 2 is nan"),

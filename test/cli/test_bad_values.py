@@ -127,6 +127,29 @@ def test_computed_indices(dovetail, name, free):
         dovetail.refuses(2, "run", "m.onnx", "--inputs", "bad.npz", ESTIMATE, *way, says=["the_node", says])
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+@pytest.mark.parametrize("op", ["Div", "Mod"])
+def test_division_by_zero(dovetail, op, kind):
+    """Of integers: refused, whether the divisor is given, computed, an extent or a constant."""
+    number = {np.int64: 7, np.int32: 6, np.uint8: 2}[kind]
+    given = of_arrays("ab", [one([5, 6, 7], kind), one([5, 6, 7], kind)])
+    forms = {
+        "given": ([node(op, "a b", "y", name="the_node")], []),
+        "viewed": ([node("Reshape", "b s", "c"), node(op, "a c", "y", name="the_node")], [constant("s", i(1, 3))]),
+        "computed": ([node("Sub", "b k", "c"), node(op, "a c", "d", name="the_node"), node("Add", "d a", "y")],
+                     [constant("k", one([1], kind))]),
+        "of an extent": ([node("Shape", "b", "s"), node("Cast", "s", "c", to=number), node("Sub", "c k", "d"),
+                          node(op, "a d", "y", name="the_node")], [constant("k", one([3], kind))]),
+        "constant": ([node(op, "a k", "y", name="the_node")], [constant("k", one([1, 0, 2], kind))])}
+    np.savez(dovetail.folder / "in.npz", a=one([5, 6, 7], kind), b=one([1, 2, 0], kind))
+    np.savez(dovetail.folder / "less.npz", a=one([5, 6, 7], kind), b=one([1, 2, 1], kind))
+    for form, (nodes, consts) in forms.items():
+        dovetail.write("m.onnx", model(nodes, given, untyped("y"), consts))
+        for way in [], ["--only=native,reference"], ["--only=reference"]:
+            dovetail.refuses(2, "run", "m.onnx", "--inputs", "less.npz" if form == "computed" else "in.npz", ESTIMATE,
+                             *way, says=["the_node", "zero"])
+
+
 def test_loops_end_by_their_condition(dovetail):
     """A trip count that no run reaches, and a condition that ends the loop; a count below zero is none."""
     body = graph([node("Less", "n last", "more"), node("Add", "s s", "t")],

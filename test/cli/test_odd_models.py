@@ -165,6 +165,10 @@ CASES = {
     "first of many, as many as a run says": (
         model([node("TopK", "x k", "v i"), node("Relu", "v", "y")], [value("x", [2, 5]), value("k", [1], INT64)],
               [value("y", None), value("i", None, INT64)]), {"x": floats(2, 5), "k": np.array([3])}),
+    "places that a run says": (
+        model([node("RoiAlign", "x r b", "y", output_height=2, output_width=2)],
+              [value("x", [2, 1, 5, 5]), value("r", [2, 4]), value("b", [2], INT64)], [value("y", None)]),
+        {"x": floats(2, 1, 5, 5), "r": np.array([[0, 0, 3, 3], [1, 1, 4, 2]], np.float32), "b": np.array([1, 0])}),
     "shape of": (model([node("Shape", "x", "s"), node("Size", "x", "n")], [value("x", [2, 3])],
                        [value("s", [2], INT64), value("n", [], INT64)]), X),
     "2000 ops that may fuse": (chain(2000), {"t0": floats(2, 5)}),

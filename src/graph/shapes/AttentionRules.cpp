@@ -2,6 +2,9 @@
 //
 // Attention and what belongs to it. Operands have heads as a dimension (rank 4) or packed into the
 // last one (rank 3), then attributes say how many there are.
+#include <tuple>
+
+#include "graph/shapes/Broadcasts.h"
 #include "graph/shapes/ShapeRules.h"
 
 namespace dovetail::graph {
@@ -28,6 +31,32 @@ Expected<Heads> headsOf(const InferContext &c, size_t i, std::string_view attrib
   return Heads{shape[0], heads, shape[1], size ? *size : Extent::floorDiv(shape[2], heads)};
 }
 
+/// A cache is as the operand that is appended to it, but for its length.
+Status checkPast(InferContext &c, size_t i, const Heads &heads) {
+  if (Status status = c.needRank(i, 4); !status)
+    return status;
+  const Shape &past = c.shape(i);
+  const std::tuple<Extent, Extent, const char *> pairs[] = {
+      {past[0], heads.batch, "batches of the cache and what is appended"},
+      {past[1], heads.heads, "heads of the cache and what is appended"},
+      {past[3], heads.size, "head sizes of the cache and what is appended"}};
+  for (const auto &[a, b, what] : pairs)
+    if (Status status = c.needEqual(a, b, what); !status)
+      return status;
+  return Status::success();
+}
+
+/// A mask is spread over batches, heads and queries; it may stop short of the last keys.
+Status checkMask(InferContext &c, const Heads &query, const Extent &keys) {
+  if (!c.has(3) || c.rank(3) == 0)
+    return Status::success();
+  const Extent last = c.shape(3).back();
+  if (Status status = needBroadcastTo(c, 3, {query.batch, query.heads, query.sequence, last});
+      !status)
+    return status;
+  return c.needAtLeast(keys, last, "the keys, to the mask's last axis,");
+}
+
 Status attention(InferContext &c) {
   Expected<Heads> query = headsOf(c, 0, "q_num_heads"), key = headsOf(c, 1, "kv_num_heads"),
                   value = headsOf(c, 2, "kv_num_heads");
@@ -42,12 +71,34 @@ Status attention(InferContext &c) {
   if (Status status = c.needEqual(key->sequence, value->sequence, "lengths of key and value");
       !status)
     return status;
+  const std::tuple<Extent, Extent, const char *> pairs[] = {
+      {query->batch, key->batch, "batches of query and key"},
+      {key->batch, value->batch, "batches of key and value"},
+      {key->heads, value->heads, "heads of key and value"}};
+  for (const auto &[a, b, what] : pairs)
+    if (Status status = c.needEqual(a, b, what); !status)
+      return status;
+  if (Status status = c.needAtLeast(key->heads, 1, "heads of keys"); !status)
+    return status;
+  if (Status status = c.needEqual(Extent::mod(query->heads, key->heads), 0,
+                                  "heads of queries beyond multiples of those of keys");
+      !status)
+    return status;
+  if (c.has(4) != c.has(5))
+    return c.fail("has one of past_key and past_value, expected both or none");
   Extent total = key->sequence;
   if (c.has(4)) {
-    if (Status status = c.needRank(4, 4); !status)
+    if (Status status = checkPast(c, 4, *key); !status)
+      return status;
+    if (Status status = checkPast(c, 5, *value); !status)
+      return status;
+    if (Status status = c.needEqual(c.shape(4)[2], c.shape(5)[2], "lengths of past key and value");
+        !status)
       return status;
     total = total + c.shape(4)[2];
   }
+  if (Status status = checkMask(c, *query, total); !status)
+    return status;
   if (c.rank(0) == 4)
     c.result(0, c.type(0), {query->batch, query->heads, query->sequence, value->size});
   else

@@ -350,12 +350,14 @@ Status tile(InferContext &c) {
   return Status::success();
 }
 
+constexpr int64_t kMostBlock = int64_t(1) << 20; // its square is no problem
+
 Status depthToSpace(InferContext &c) {
   if (Status status = c.needRank(0, 4); !status)
     return status;
   const Shape &from = c.shape(0);
   int64_t block = c.integer("blocksize", 1);
-  if (block < 1 || (from[1].isStatic() && from[1].value() % (block * block)))
+  if (block < 1 || block > kMostBlock || (from[1].isStatic() && from[1].value() % (block * block)))
     return c.fail("{} channels cannot be spread over blocks of {}x{}", from[1].text(), block,
                   block);
   Extent area = block * block;
@@ -371,8 +373,13 @@ Status spaceToDepth(InferContext &c) {
     return status;
   const Shape &from = c.shape(0);
   int64_t block = c.integer("blocksize", 1);
-  if (block < 1)
-    return c.fail("blocksize is {}, expected at least 1", block);
+  if (block < 1 || block > kMostBlock)
+    return c.fail("blocksize is {}, expected a number in [1, {}]", block, kMostBlock);
+  for (size_t d : {2, 3})
+    if (Status status = c.needEqual(Extent::floorDiv(from[d], block) * block, from[d],
+                                    "whole blocks of the image");
+        !status)
+      return status;
   c.result(0, c.type(0),
            {from[0], from[1] * (block * block), Extent::floorDiv(from[2], block),
             Extent::floorDiv(from[3], block)});

@@ -19,6 +19,12 @@ Status alongAxis(InferContext &c) {
   return sameAsFirst(c);
 }
 
+Status lpNormalization(InferContext &c) {
+  if (int64_t p = c.integer("p", 2); p != 1 && p != 2)
+    return c.fail("p is {}, expected 1 or 2", p);
+  return alongAxis(c);
+}
+
 Status batch(InferContext &c) {
   if (Status status = c.needRankAtLeast(0, 1); !status)
     return status;
@@ -66,8 +72,9 @@ Status trailing(InferContext &c) {
 } // namespace
 
 void addNormalizationRules(ShapeRules &rules) {
-  for (const char *name : {"softmax", "log_softmax", "hardmax", "lp_normalization"})
+  for (const char *name : {"softmax", "log_softmax", "hardmax"})
     rules[name] = alongAxis;
+  rules["lp_normalization"] = lpNormalization;
   for (const char *name : {"lrn", "mean_variance_normalization"})
     rules[name] = sameAsFirst;
   rules["batch_normalization"] = batch;

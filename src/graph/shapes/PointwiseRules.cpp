@@ -198,8 +198,21 @@ Status toBool(InferContext &c) {
   return Status::success();
 }
 
+/// What is known of integers that something is divided by: none is zero.
+Status checkDivisors(InferContext &c) {
+  if ((c.info.name != "div" && c.info.name != "mod") || !isIntegerType(c.type(1)))
+    return Status::success();
+  if (std::optional<std::vector<int64_t>> divisors = c.integers(1))
+    for (size_t i = 0; i < divisors->size(); ++i)
+      if ((*divisors)[i] == 0)
+        return c.fail("divides integers by zero, at element {} of operand 1", i);
+  return Status::success();
+}
+
 Status broadcasting(InferContext &c) {
   if (Status status = sameTypes(c); !status)
+    return status;
+  if (Status status = checkDivisors(c); !status)
     return status;
   Expected<Shape> shape = broadcastAll(c);
   if (!shape)

@@ -31,6 +31,14 @@ namespace {
 
 /// One scale for all, or one for each index along the axis.
 Status checkCounts(InferContext &c) {
+  // Zero points have the extents of the scales; of one scalar and one vector of it, too.
+  if (c.has(2) && c.shape(2) != c.shape(1) && c.integer("block_size", 0) == 0)
+    for (size_t i : {1, 2})
+      if (Status status = c.needEqual(elementCount(c.shape(i)),
+                                      c.rank(1) == c.rank(2) ? elementCount(c.shape(3 - i)) : 1,
+                                      "numbers of scales and zero points");
+          !status)
+        return status;
   if (c.rank(1) != 1 || c.shape(1)[0] == Extent(1) || c.integer("block_size", 0) != 0)
     return Status::success();
   // Vectors have one axis only, whatever the default of 1 says.

@@ -87,6 +87,8 @@ Status argument(InferContext &c) {
   Expected<int64_t> axis = c.axis(c.integer("axis", 0), c.rank(0));
   if (!axis)
     return axis.takeError();
+  if (Status status = c.needAtLeast(c.shape(0)[*axis], 1, "the axis to look along"); !status)
+    return status;
   c.result(0, DVT_I64, reduced(c.shape(0), {*axis}, c.integer("keepdims", 1) != 0));
   return Status::success();
 }

@@ -27,7 +27,10 @@ template <int Gates> Status recurrent(InferContext &c) {
   bool batchFirst = c.integer("layout", 0) != 0;
   const Shape &input = c.shape(0);
   Extent steps = input[batchFirst ? 1 : 0], batch = input[batchFirst ? 0 : 1];
-  Extent directions = c.text("direction", "forward") == "bidirectional" ? 2 : 1;
+  std::string direction = c.text("direction", "forward");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    return c.fail("direction is '{}', expected forward, reverse or bidirectional", direction);
+  Extent directions = direction == "bidirectional" ? 2 : 1;
   Extent hidden =
       c.hasAttribute("hidden_size") ? Extent(c.integer("hidden_size", 0)) : c.shape(2)[2];
   if (Status status = c.needEqual(c.shape(1)[0], directions, "directions of the weights"); !status)

@@ -157,8 +157,8 @@ Status convTranspose(InferContext &c) {
   if (extra.size() != spatial || (stated && stated->size() != spatial))
     return c.fail("output_padding or output_shape do not fit {} spatial dimensions", spatial);
   for (int64_t padding : extra)
-    if (padding < -kMost || padding > kMost)
-      return c.fail("output_padding must lie in [{}, {}], {} was found", -kMost, kMost, padding);
+    if (padding < 0 || padding > kMost)
+      return c.fail("output_padding must lie in [0, {}], {} was found", kMost, padding);
   if (c.has(2))
     if (Status status = c.needEqual(elementCount(c.shape(2)), weights[1] * c.integer("group", 1),
                                     "bias and channels");

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/schedule/Divisors.h"
 #include "providers/native/CompilerDoor.h"
 
 namespace dovetail::native {
@@ -163,6 +164,7 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &
         return badInput("{}", *broken);
   }
   std::erase_if(kernel->demands, isSettled);
+  kernel->divisors = codegen::divisorInputs(problem);
   return kernel;
 }
 
@@ -211,6 +213,17 @@ dvt_code LoadedKernel::checkValues(const dvt_run_args &args, dvt_error *error) c
       count *= tensor.extents[i];
     if (auto broken = violation(demand, tensor.type, data, count, extent))
       return report(error, DVT_BAD_INPUT, *broken);
+  }
+  for (uint32_t input : divisors) {
+    const dvt_tensor &tensor = args.inputs[input];
+    int64_t count = std::accumulate(tensor.extents, tensor.extents + tensor.rank, int64_t(1),
+                                    std::multiplies<>());
+    const void *data = constants[input] ? constants[input] : tensor.data;
+    if (auto place = codegen::findZero(tensor.type, data, count))
+      return report(error, DVT_BAD_INPUT,
+                    fmt::format("integer division by zero: input {} has "
+                                "one at element {}",
+                                input, *place));
   }
   return DVT_OK;
 }

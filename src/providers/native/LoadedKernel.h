@@ -51,6 +51,7 @@ private:
   std::vector<Phase> phases;
   std::vector<TensorShape> tensors;          ///< inputs, then outputs
   std::vector<codegen::ValueDemand> demands; ///< checked at each run
+  std::vector<uint32_t> divisors;            ///< inputs whose integers must not be zero, likewise
   uint32_t inputCount = 0, extentCount = 0, threads = 1;
   uint64_t sharedBytes = 0, scratchStride = 0;
   std::vector<const void *>

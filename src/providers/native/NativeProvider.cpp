@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/schedule/Divisors.h"
 #include "codegen/schedule/Schedule.h"
 #include "graph/OpRegistry.h"
 #include "providers/native/CompactProblem.h"
@@ -128,6 +129,9 @@ dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *gi
     return report(error, DVT_UNSUPPORTED, why);
   codegen::ProblemReader reader(*problem);
   std::string reason;
+  codegen::divisorInputs(reader, &reason);
+  if (!reason.empty())
+    return report(error, DVT_UNSUPPORTED, reason);
   bool offered = false;
   codegen::ScheduleSink schedules;
   schedules.offer = [&](const codegen::Schedule &schedule) {

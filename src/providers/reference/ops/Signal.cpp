@@ -121,7 +121,7 @@ Status stft(Invocation &op) {
 static Status window(Invocation &op, double a0, double a1, double a2) {
   int64_t size = 0;
   TRY(op.integerScalar(0, size));
-  if (size < 0 || size > int64_t(1) << 40)
+  if (size < 0 || size > int64_t(1) << 31)
     return op.bad("a window of size ", size);
   double period = static_cast<double>(op.integer("periodic", 1) ? size : size - 1);
   std::vector<double> values;
