@@ -250,7 +250,10 @@ typedef struct dvt_run_args {
   void *workspace;          /* 64-byte aligned */
   uint64_t workspace_bytes;
   const dvt_parallel *parallel;
-  void *stream; /* the device API's stream; NULL on the CPU */
+  /* The device API's stream; NULL on the CPU. Kernels for a device give their work to it and
+   * return; all operands, workspace included, are addresses in the device's memory. Its context is
+   * current for the calling thread, here as in prepare and destroy_kernel. */
+  void *stream;
   /* Data-dependent outputs: states rank extents of an output and returns its memory, or NULL. The
    * extents are copied by the callee. */
   void *output_context;
@@ -262,7 +265,8 @@ typedef struct dvt_prepare_args {
   uint32_t struct_size;
   const void *const *constants; /* one for each problem input: its bytes in the candidate's layout
                                    (row-major where that is not stated), or NULL. They stay mapped
-                                   and valid until the kernel is destroyed. */
+                                   and valid until the kernel is destroyed. Host memory, for
+                                   devices, too: run then gets the address on the device. */
   const void *kernel;           /* what compile gave; stays valid until the kernel is destroyed */
   uint64_t kernel_bytes;
   uint32_t threads;
@@ -313,6 +317,8 @@ typedef struct dvt_host {
   /* Not 0: the host runs plans and makes none. Vendor libraries may then be opened when a candidate
    * first asks for them, and info need not tell of them. */
   int32_t runs_only;
+  /* Drivers of devices in place of the system's: "cuda=PATH:rocm=PATH"; may be NULL. */
+  const char *device_drivers;
 } dvt_host;
 
 typedef struct dvt_provider dvt_provider;

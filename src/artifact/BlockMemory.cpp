@@ -102,8 +102,18 @@ BlockPlacement placeBlock(const PlanBlock &block, const std::vector<uint64_t> &v
                           const std::vector<uint64_t> &workspaceBytes) {
   std::vector<Lifetime> lives = arenaLifetimes(block);
   std::vector<uint32_t> buffers = bufferRoots(block);
-  std::vector<BufferRequest> requests;
-  std::vector<uint64_t *> targets;
+  struct ArenaRequests {
+    std::vector<BufferRequest> requests;
+    std::vector<uint64_t *> targets;
+  } host, device;
+  auto request = [&](dvt_memory_kind memory, uint64_t bytes, uint32_t first, uint32_t last,
+                     uint64_t &target) {
+    ArenaRequests &arena = memory == DVT_MEMORY_HOST ? host : device;
+    if (memory != DVT_MEMORY_HOST) // so that all offsets are multiples of it
+      bytes = (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
+    arena.requests.push_back({bytes, first, last});
+    arena.targets.push_back(&target);
+  };
   BlockPlacement placement;
   placement.valueOffsets.assign(block.values.size(), 0);
   placement.workspaceOffsets.assign(block.steps.size(), 0);
@@ -113,22 +123,24 @@ BlockPlacement placeBlock(const PlanBlock &block, const std::vector<uint64_t> &v
     if (block.values[v].storage == Storage::Arena)
       bufferBytes[buffers[v]] = std::max(bufferBytes[buffers[v]], valueBytes[v]);
   for (uint32_t v = 0; v < block.values.size(); ++v)
-    if (lives[v].first <= lives[v].last && bufferBytes[v] > 0) {
-      requests.push_back({bufferBytes[v], lives[v].first, lives[v].last});
-      targets.push_back(&placement.valueOffsets[v]);
-    }
+    if (lives[v].first <= lives[v].last && bufferBytes[v] > 0)
+      request(block.values[v].memory, bufferBytes[v], lives[v].first, lives[v].last,
+              placement.valueOffsets[v]);
   for (uint32_t s = 0; s < block.steps.size(); ++s)
-    if (workspaceBytes[s] > 0) {
-      requests.push_back({workspaceBytes[s], s, s});
-      targets.push_back(&placement.workspaceOffsets[s]);
-    }
-  BufferAssignment assignment = assignBuffers(requests);
-  for (size_t i = 0; i < requests.size(); ++i)
-    *targets[i] = assignment.offsets[i];
+    if (workspaceBytes[s] > 0)
+      request(block.steps[s].choice.candidate.memory, workspaceBytes[s], s, s,
+              placement.workspaceOffsets[s]);
+  auto place = [](const ArenaRequests &arena) {
+    BufferAssignment assignment = assignBuffers(arena.requests);
+    for (size_t i = 0; i < arena.requests.size(); ++i)
+      *arena.targets[i] = assignment.offsets[i];
+    return assignment.arenaBytes;
+  };
+  placement.arenaBytes = place(host);
+  placement.deviceArenaBytes = place(device);
   for (uint32_t v = 0; v < block.values.size(); ++v)
     if (block.values[v].inPlaceOf != kNoValue)
       placement.valueOffsets[v] = placement.valueOffsets[buffers[v]];
-  placement.arenaBytes = assignment.arenaBytes;
   return placement;
 }
 
@@ -156,6 +168,7 @@ void placeStaticBlock(PlanBlock &block) {
   for (size_t s = 0; s < block.steps.size(); ++s)
     block.steps[s].workspaceOffset = placement.workspaceOffsets[s];
   block.arenaBytes = placement.arenaBytes;
+  block.deviceArenaBytes = placement.deviceArenaBytes;
 }
 
 } // namespace dovetail

@@ -16,7 +16,7 @@ namespace dovetail {
 struct BlockPlacement {
   std::vector<uint64_t> valueOffsets;     ///< one for each value; 0 where it is not in the arena
   std::vector<uint64_t> workspaceOffsets; ///< one for each step
-  uint64_t arenaBytes = 0;
+  uint64_t arenaBytes = 0, deviceArenaBytes = 0;
 };
 
 /// For each value the one whose memory it shows: itself, or the end of its chain of aliases. Chains
@@ -38,7 +38,11 @@ struct Lifetime {
 };
 std::vector<Lifetime> arenaLifetimes(const PlanBlock &block);
 
-/// Places all arena values and workspaces, given their sizes in bytes.
+/// Of everything in the device's arena.
+constexpr uint64_t kDeviceAlignment = 256;
+
+/// Places all arena values and workspaces, given their sizes in bytes, each in the arena of its
+/// memory.
 BlockPlacement placeBlock(const PlanBlock &block, const std::vector<uint64_t> &valueBytes,
                           const std::vector<uint64_t> &workspaceBytes);
 

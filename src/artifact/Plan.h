@@ -55,6 +55,8 @@ struct PlanValue {
   /// comes to lie. The step's problem allows it.
   uint32_t inPlaceOf = kNoValue;
   std::vector<int64_t> strides; ///< Alias: in elements, none negative; empty when dense
+  /// Whose memory it lies in. The device's has an arena of its own, and constants of its own.
+  dvt_memory_kind memory = DVT_MEMORY_HOST;
 };
 
 /// A kernel chosen for a step: the candidate, of which version of its provider, and its compiled
@@ -82,8 +84,10 @@ enum class StepKind : uint8_t {
         ///< captured…) -> carried…, elements…
   Refuse, ///< () -> results: fails with its label, which says why the branch it stands for makes no
           ///< sense
-  Append  ///< (state, part…) -> grown: the parts one after the other behind the state, along the
+  Append, ///< (state, part…) -> grown: the parts one after the other behind the state, along the
           ///< first axis. Where `grown` lies in the state's memory only parts are copied
+  Transfer ///< copies inputs[0] to outputs[0], same type, extents and layout, one in host memory
+           ///< and one in the device's
 };
 
 /// Along which axis a Scan goes through a tensor, or stacks one up, and whether from the end.
@@ -106,9 +110,10 @@ struct PlanStep {
   std::vector<std::string> lateProviders; ///< in order of preference, LateBound only
   std::string lateAlgorithm; ///< LateBound: what was best of the first of them when planning; it
                              ///< runs wherever it is on offer. May be empty
-  uint64_t workspaceOffset = 0, workspaceBytes = 0; ///< in the arena; static extents only
-  std::vector<Extent> data;                         ///< ShapeData only
-  std::vector<uint32_t> bodies;                     ///< blocks, control flow only
+  /// In the arena of the memory that `choice` works in; static extents only.
+  uint64_t workspaceOffset = 0, workspaceBytes = 0;
+  std::vector<Extent> data;      ///< ShapeData only
+  std::vector<uint32_t> bodies;  ///< blocks, control flow only
   uint32_t carried = 0;          ///< Loop, Scan: values handed from iteration to iteration
   std::vector<ScanAxis> scanned; ///< Scan: of what it goes through, then of what it stacks
   uint32_t report = UINT32_MAX;  ///< index into Plan::reports
@@ -136,7 +141,8 @@ struct PlanBlock {
   std::vector<PlanValue> values;
   std::vector<uint32_t> inputs, outputs; ///< value numbers
   std::vector<PlanStep> steps;
-  uint64_t arenaBytes = 0; ///< static extents only
+  uint64_t arenaBytes = 0;       ///< static extents only
+  uint64_t deviceArenaBytes = 0; ///< of the arena in the device's memory
   std::vector<SymbolSource> symbolSources;
   std::vector<Requirement> requirements; ///< on the symbols' values, when the block runs
   std::vector<PlanState> growing; ///< bodies: what is carried and grows; block 0: see Plan::states

@@ -34,6 +34,9 @@ private:
   Status inPlace(const PlanBlock &block, uint32_t index, const std::vector<uint32_t> &roots,
                  const std::vector<uint32_t> &lastRead);
   Status memory(const PlanBlock &block);
+  Status apart(const PlanBlock &block, dvt_memory_kind memory);
+  Status device() const;
+  Status stepMemory(const PlanBlock &block, const PlanStep &step) const;
   Status symbols(const std::vector<uint32_t> &outer);
   Status symbols(const PlanBlock &block, std::set<std::string> &known);
 
@@ -80,6 +83,14 @@ Status PlanCheck::value(const PlanBlock &block, uint32_t number) {
     if (extent.isStatic() && extent.value() < 0)
       return bad("negative extent");
   bool fixed = isStatic(v.extents);
+  bool onDevice = v.memory == DVT_MEMORY_DEVICE;
+  if (onDevice && (!plan.device || !fixed))
+    return bad("lies on a device, but the plan has none, or an extent is known at run time only");
+  if (onDevice && &block != &plan.blocks.front())
+    return bad("lies on a device, where bodies of control flow do not run");
+  if (onDevice && v.storage != Storage::Constant && v.storage != Storage::Arena &&
+      v.storage != Storage::Alias)
+    return bad("lies on a device, but is no constant, intermediate result or view of one");
   std::optional<uint64_t> bytes;
   if (fixed) {
     bytes = checkedBytes(v.type, numbers(v.extents), *layout);
@@ -120,18 +131,23 @@ Status PlanCheck::value(const PlanBlock &block, uint32_t number) {
       same = v.extents[d].value() == constant.extents[d];
     return same ? Status::success() : bad("differs from its constant in type or extents");
   }
-  case Storage::Arena:
-    if (!fixed || block.arenaBytes == 0) // placed by the runtime
+  case Storage::Arena: {
+    uint64_t arena = onDevice ? block.deviceArenaBytes : block.arenaBytes;
+    if (!fixed || arena == 0) // placed by the runtime
       return Status::success();
-    if (v.bytes < *bytes || v.offset % 64 != 0 || v.offset > kMostBytes || v.bytes > kMostBytes)
+    if (v.bytes < *bytes || v.offset % (onDevice ? kDeviceAlignment : 64) != 0 ||
+        v.offset > kMostBytes || v.bytes > kMostBytes)
       return bad("lies wrongly in the arena");
-    if (*bytes > 0 && v.offset + v.bytes > block.arenaBytes)
+    if (*bytes > 0 && v.offset + v.bytes > arena)
       return bad("lies outside the arena");
     return Status::success();
+  }
   case Storage::Alias: {
     if (v.index >= block.values.size())
       return bad("shows a value that does not exist");
     const PlanValue &shown = block.values[v.index];
+    if (shown.memory != v.memory)
+      return bad("shows a value in other memory");
     auto other = Layout::parse(shown.layout);
     if (!shown.strides.empty())
       return bad("shows a value that has strides itself");
@@ -283,11 +299,14 @@ Status PlanCheck::states(const PlanBlock &block, const std::vector<PlanState> &s
 
 Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
   auto bad = [&](std::string why) { return badInput("step '{}': {}", step.label, why); };
+  bool onDevice = step.choice.candidate.memory == DVT_MEMORY_DEVICE;
+  uint64_t arena = onDevice ? block.deviceArenaBytes : block.arenaBytes;
   if (step.workspaceBytes > kMostBytes || step.workspaceOffset > kMostBytes ||
-      step.workspaceOffset % 64 != 0 ||
-      (block.arenaBytes > 0 && step.workspaceBytes > 0 &&
-       step.workspaceOffset + step.workspaceBytes > block.arenaBytes))
+      step.workspaceOffset % (onDevice ? kDeviceAlignment : 64) != 0 ||
+      (arena > 0 && step.workspaceBytes > 0 && step.workspaceOffset + step.workspaceBytes > arena))
     return bad("its workspace lies outside the arena");
+  if (Status status = stepMemory(block, step); !status)
+    return status;
   auto integers = [&](uint32_t number) {
     return number != kNoValue &&
            (block.values[number].type == DVT_I64 || block.values[number].type == DVT_I32);
@@ -313,6 +332,16 @@ Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
                ? Status::success()
                : bad("copies between different types, extents or layouts");
   }
+  case StepKind::Transfer: {
+    if (step.inputs.size() != 1 || step.outputs.size() != 1 || step.inputs[0] == kNoValue ||
+        step.outputs[0] == kNoValue)
+      return bad("transfers from one to one value");
+    const PlanValue &from = block.values[step.inputs[0]], &to = block.values[step.outputs[0]];
+    return from.type == to.type && from.extents == to.extents && from.layout == to.layout &&
+                   from.memory != to.memory && from.strides.empty()
+               ? Status::success()
+               : bad("transfers between different types, extents or layouts, or inside one memory");
+  }
   case StepKind::Append:
     return append(block, step);
   case StepKind::If:
@@ -323,6 +352,34 @@ Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
     return step.inputs.empty() ? Status::success() : bad("refuses, but has operands");
   }
   return bad("unknown kind");
+}
+
+/// Kernels work in the memory of their candidate; all other steps but transfers in the host's.
+Status PlanCheck::stepMemory(const PlanBlock &block, const PlanStep &step) const {
+  if (step.kind == StepKind::Transfer)
+    return Status::success();
+  dvt_memory_kind memory = DVT_MEMORY_HOST;
+  if (step.kind == StepKind::Kernel)
+    memory = step.choice.candidate.memory;
+  else if (step.choice.candidate.memory != DVT_MEMORY_HOST)
+    return badInput("step '{}': only kernels chosen when compiling can run on a device",
+                    step.label);
+  if (step.fallback && step.fallback->candidate.memory != memory)
+    return badInput("step '{}': its fallback works in other memory", step.label);
+  for (const std::vector<uint32_t> *operands : {&step.inputs, &step.outputs})
+    for (uint32_t number : *operands)
+      if (number != kNoValue && block.values[number].memory != memory)
+        return badInput("step '{}': value {} lies in other memory than the step works in",
+                        step.label, number);
+  return Status::success();
+}
+
+Status PlanCheck::device() const {
+  if (plan.device && (!plan.device->isDevice() || plan.device->description.empty()))
+    return badInput("the plan's device is {} without a description", plan.device->name());
+  if (plan.target.isDevice())
+    return badInput("the plan's processor is {}", plan.target.name());
+  return Status::success();
 }
 
 /// An output may lie in the memory of an operand where the step's problem says so for these two,
@@ -350,7 +407,8 @@ Status PlanCheck::inPlace(const PlanBlock &block, uint32_t index,
     if (block.values[root].storage != Storage::Arena)
       return bad("is in place of a value that has no memory in the arena");
     if (operand.type != output.type || operand.extents != output.extents ||
-        operand.layout != output.layout || !operand.strides.empty())
+        operand.layout != output.layout || operand.memory != output.memory ||
+        !operand.strides.empty())
       return bad("differs from the value that it is in place of");
     auto sharesRoot = [&](uint32_t value) { return value != kNoValue && roots[value] == root; };
     if (std::count_if(step.inputs.begin(), step.inputs.end(), sharesRoot) != 1)
@@ -365,9 +423,15 @@ Status PlanCheck::inPlace(const PlanBlock &block, uint32_t index,
   return Status::success();
 }
 
-/// Arena buffers of one static block that live at the same time lie apart.
 Status PlanCheck::memory(const PlanBlock &block) {
-  if (block.arenaBytes == 0)
+  if (Status status = apart(block, DVT_MEMORY_HOST); !status)
+    return status;
+  return apart(block, DVT_MEMORY_DEVICE);
+}
+
+/// Arena buffers of one static block that live at the same time lie apart.
+Status PlanCheck::apart(const PlanBlock &block, dvt_memory_kind memory) {
+  if ((memory == DVT_MEMORY_HOST ? block.arenaBytes : block.deviceArenaBytes) == 0)
     return Status::success();
   struct Piece {
     uint64_t offset, end;
@@ -378,6 +442,8 @@ Status PlanCheck::memory(const PlanBlock &block) {
   std::vector<uint32_t> buffers = bufferRoots(block);
   for (uint32_t v = 0; v < block.values.size(); ++v) {
     const PlanValue &value = block.values[v];
+    if (value.memory != memory)
+      continue;
     if (value.inPlaceOf != kNoValue && isStatic(value.extents)) {
       const PlanValue &first = block.values[buffers[v]];
       if (value.offset != first.offset || value.bytes > first.bytes)
@@ -393,7 +459,7 @@ Status PlanCheck::memory(const PlanBlock &block) {
   }
   for (uint32_t s = 0; s < block.steps.size(); ++s) {
     const PlanStep &step = block.steps[s];
-    if (step.workspaceBytes > 0)
+    if (step.workspaceBytes > 0 && step.choice.candidate.memory == memory)
       pieces.push_back({step.workspaceOffset, step.workspaceOffset + step.workspaceBytes, s, s});
   }
   std::sort(pieces.begin(), pieces.end(),
@@ -408,8 +474,8 @@ Status PlanCheck::memory(const PlanBlock &block) {
 }
 
 Status PlanCheck::block(const PlanBlock &b) {
-  if (b.arenaBytes > kMostBytes)
-    return badInput("the arena has {} bytes", b.arenaBytes);
+  if (b.arenaBytes > kMostBytes || b.deviceArenaBytes > kMostBytes)
+    return badInput("the arena has {} bytes", std::max(b.arenaBytes, b.deviceArenaBytes));
   auto exists = [&](const std::vector<uint32_t> &numbers, bool mayBeAbsent) {
     return std::all_of(numbers.begin(), numbers.end(), [&](uint32_t number) {
       return number < b.values.size() || (mayBeAbsent && number == kNoValue);
@@ -522,6 +588,8 @@ Expected<std::vector<Problem>> PlanCheck::run() {
       return problem.takeError();
     problems.push_back(std::move(*problem));
   }
+  if (Status status = device(); !status)
+    return status.takeError();
   if (Status status = constants(); !status)
     return status.takeError();
   auto outer = outerBlocks(plan);

@@ -93,6 +93,9 @@ Status readValue(const table::Value &v, PlanBlock &block) {
   to.inPlaceOf = v.in_place_of();
   if (v.strides())
     to.strides.assign(v.strides()->begin(), v.strides()->end());
+  if (v.memory() > DVT_MEMORY_DEVICE)
+    return badInput("unknown memory of value '{}'", to.name);
+  to.memory = dvt_memory_kind(v.memory());
   return readExtents(v.extents(), to.extents);
 }
 
@@ -135,6 +138,7 @@ Status readBlock(const table::Block &b, Plan &plan) {
   to.inputs = numbers(b.inputs());
   to.outputs = numbers(b.outputs());
   to.arenaBytes = b.arena_bytes();
+  to.deviceArenaBytes = b.device_arena_bytes();
   if (Status status = each(b.values(), [&](const auto &v) { return readValue(v, to); }); !status)
     return status;
   Status status = each(b.steps(), [&](const auto &s) { return readStep(s, to); });

@@ -68,7 +68,8 @@ fb::Offset<table::Value> TableWriter::value(const PlanValue &v) {
   if (!v.strides.empty())
     strides = out.CreateVector(v.strides);
   return table::CreateValue(out, text(v.name), v.type, extents(v.extents), text(v.layout),
-                            uint8_t(v.storage), v.index, v.offset, v.bytes, v.inPlaceOf, strides);
+                            uint8_t(v.storage), v.index, v.offset, v.bytes, v.inPlaceOf, strides,
+                            v.memory);
 }
 
 fb::Offset<table::Step> TableWriter::step(const PlanStep &s) {
@@ -111,7 +112,7 @@ fb::Offset<table::Block> TableWriter::block(const PlanBlock &b) {
   if (!b.growing.empty())
     growing = states(b.growing);
   return table::CreateBlock(out, values, inputs, outputs, steps, b.arenaBytes, sources,
-                            requirements, growing);
+                            requirements, growing, b.deviceArenaBytes);
 }
 
 fb::Offset<fb::Vector<fb::Offset<table::State>>>

@@ -3,6 +3,8 @@
 // Picks the driver, and does what both have in common.
 #include "device/DeviceDriver.h"
 
+#include <algorithm>
+
 #include "device/CudaDriver.h"
 #include "device/HipDriver.h"
 #include "device/ReadDescription.h"
@@ -10,6 +12,17 @@
 namespace dovetail::device {
 
 DeviceDriver::~DeviceDriver() = default;
+
+std::string DeviceDriver::pathFor(std::string_view drivers, std::string_view api) {
+  while (!drivers.empty()) {
+    std::string_view entry = drivers.substr(0, drivers.find(':'));
+    size_t equals = entry.find('=');
+    if (equals != entry.npos && entry.substr(0, equals) == api)
+      return std::string(entry.substr(equals + 1));
+    drivers.remove_prefix(std::min(entry.size() + 1, drivers.size()));
+  }
+  return {};
+}
 
 Expected<std::shared_ptr<DeviceDriver>> DeviceDriver::open(const std::string &api,
                                                            const std::string &path) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "device/DeviceDescription.h"
 #include "support/Expected.h"
@@ -44,6 +45,8 @@ struct FunctionResources {
 
 class DeviceDriver {
 public:
+  /// From a text as dvt_host.device_drivers has it: the path for an api, or an empty one.
+  static std::string pathFor(std::string_view drivers, std::string_view api);
   /// `api` is "cuda" or "rocm"; `path` names a library in place of the system's, or is empty.
   /// Unavailable where there is none, it lacks a function, or it does not start.
   static Expected<std::shared_ptr<DeviceDriver>> open(const std::string &api,

@@ -36,14 +36,6 @@ Status checkStages(const CompileOptions &options) {
   return Status::success();
 }
 
-Status checkDevice(const CompileOptions &options) {
-  if (!options.device)
-    return Status::success();
-  return unavailable("plans with steps on {} cannot be made yet; 'dovetail problem --target={}' "
-                     "shows which kernels there are for it",
-                     options.device->name(), options.device->name());
-}
-
 Status checkProviders(const CompileOptions &options, const PluginSet &plugins) {
   std::vector<std::string> names;
   for (const auto &provider : plugins.providers())
@@ -138,12 +130,11 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
     options.dump("regions", regionsText(*table));
   if (options.stopAfter == "regions")
     return Compilation{};
-  if (Status status = checkDevice(options); !status)
-    return status.takeError();
   auto cache = plan::PlanCache::open(options.cacheFolder, options.log);
   if (!cache)
     return cache.takeError();
   plan::PlannerOptions plannerOptions = options.planner;
+  plannerOptions.device = options.device;
   for (const auto &provider : plugins->providers())
     if (provider->functions().compile && !provider->info().can_compile)
       plannerOptions.forget.push_back(provider->name());
@@ -152,7 +143,7 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
   if (Status status = planner.evaluate(); !status)
     return status.takeError();
   auto plan = options.prefer == plan::Prefer::Cost && options.timeWholeModel &&
-                      options.planner.select != plan::Select::Estimate
+                      options.planner.select != plan::Select::Estimate && !options.device
                   ? chooseByWholeModel(planner, plugins, **cache, options)
                   : planner.choose(options.prefer);
   if (!plan)

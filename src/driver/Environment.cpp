@@ -38,6 +38,7 @@ Environment Environment::detect() {
   environment.vendorPath += DOVETAIL_VENDOR_DIRS;
   appendFolders(environment.deviceFolders, variable("DOVETAIL_DEVICES"));
   environment.deviceFolders.push_back(defaultPluginFolder() + "/devices");
+  environment.deviceDrivers = variable("DOVETAIL_DRIVERS");
   environment.cacheFolder = variable("DOVETAIL_CACHE");
   if (environment.cacheFolder.empty()) {
     std::string base = variable("XDG_CACHE_HOME");

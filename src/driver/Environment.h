@@ -2,7 +2,8 @@
 //
 // What the surroundings of a run decide: where plug-ins, vendor libraries and the cache are. The
 // only place that reads environment variables: DOVETAIL_PLUGINS, DOVETAIL_VENDOR_PATH and
-// DOVETAIL_DEVICES (folders separated by ':', searched before the built-in ones), DOVETAIL_CACHE,
+// DOVETAIL_DEVICES (folders separated by ':', searched before the built-in ones), DOVETAIL_DRIVERS
+// (drivers of devices in place of the system's, "cuda=PATH:rocm=PATH"), DOVETAIL_CACHE,
 // XDG_CACHE_HOME and HOME.
 #pragma once
 
@@ -15,6 +16,7 @@ struct Environment {
   std::vector<std::string> pluginFolders;
   std::string vendorPath;
   std::vector<std::string> deviceFolders; ///< of device descriptions
+  std::string deviceDrivers;              ///< as dvt_host.device_drivers
   std::string cacheFolder;                ///< empty: none can be had
   std::string worker;                     ///< executable that measures
   static Environment detect();

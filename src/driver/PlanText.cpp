@@ -91,6 +91,9 @@ std::string stepText(const PlanStep &step) {
   case StepKind::Append:
     body = "append";
     break;
+  case StepKind::Transfer:
+    body = "transfer";
+    break;
   }
   std::string text =
       fmt::format("  {} = {} ({})", numbersText(step.outputs), body, numbersText(step.inputs));
@@ -106,6 +109,8 @@ std::string stepText(const PlanStep &step) {
 std::string planText(const Plan &plan) {
   std::string text = fmt::format("plan of {} by dovetail {}, chosen by {}\ntarget {}\n", plan.model,
                                  plan.producer, plan.selection, plan.target.text());
+  if (plan.device)
+    text += fmt::format("device {}\n", plan.device->text());
   for (const auto &[provider, version] : plan.providers)
     text += fmt::format("provider {} {}\n", provider, version);
   for (size_t i = 0; i < plan.constants.size(); ++i)
@@ -113,13 +118,15 @@ std::string planText(const Plan &plan) {
                         plan.constants[i].name);
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
     const PlanBlock &block = plan.blocks[b];
-    text += fmt::format("block {}: arena {} bytes\n", b, block.arenaBytes);
+    text += fmt::format(
+        "block {}: arena {} bytes{}\n", b, block.arenaBytes,
+        block.deviceArenaBytes ? fmt::format(", on the device {}", block.deviceArenaBytes) : "");
     for (size_t i = 0; i < block.values.size(); ++i) {
       const PlanValue &value = block.values[i];
-      text +=
-          fmt::format("  %{}: {}{} {} {}  # {}\n", i,
-                      typeName(value.type) ? typeName(value.type) : "?", extentsText(value.extents),
-                      value.layout.empty() ? "-" : value.layout, storageText(value), value.name);
+      text += fmt::format(
+          "  %{}: {}{} {} {}{}  # {}\n", i, typeName(value.type) ? typeName(value.type) : "?",
+          extentsText(value.extents), value.layout.empty() ? "-" : value.layout, storageText(value),
+          value.memory == DVT_MEMORY_DEVICE ? " on the device" : "", value.name);
     }
     for (const PlanStep &step : block.steps)
       text += stepText(step);

@@ -16,21 +16,32 @@ namespace {
 
 class Assembler {
 public:
-  Assembler(const ChosenCover &chosen, const Target &target)
-      : chosen(chosen), table(*chosen.table), target(target) {}
+  explicit Assembler(const ChosenCover &chosen) : chosen(chosen), table(*chosen.table) {}
 
   Expected<Plan> run();
 
 private:
-  const std::string &layout(uint32_t number) const { return (*chosen.layouts)[number]; }
+  const PlacedLayout &layout(uint32_t number) const { return (*chosen.layouts)[number]; }
+  uint32_t layoutNumber(const PlacedLayout &placed) const {
+    return static_cast<uint32_t>(std::find(chosen.layouts->begin(), chosen.layouts->end(), placed) -
+                                 chosen.layouts->begin());
+  }
+  double costOf(const Trial &trial, const Problem &problem) const {
+    return chosen.costs->of(trial, problem, {});
+  }
   uint32_t valueNumber(uint32_t value, uint32_t layoutNumber);
-  uint32_t constantNumber(uint32_t value);
+  uint32_t newValue(uint32_t value, const PlacedLayout &placed);
+  uint32_t constantNumber(uint32_t value, dvt_memory_kind memory);
   uint32_t problemNumber(const std::string &text);
   int32_t kernelNumber(const std::vector<uint8_t> &bytes);
   KernelChoice choiceOf(const Trial &trial);
   void addOption(uint32_t option);
   void addKernel(const CoverOption &option, const OptionMeaning &meaning);
   void addConversion(uint32_t conversion);
+  void addReorder(const ConversionMeaning &meaning, const std::string &name, uint32_t from,
+                  uint32_t to);
+  void addTransfer(const ConversionMeaning &meaning, const std::string &name, uint32_t from,
+                   uint32_t to);
   void addPossibleConversions(uint32_t value);
   void addFallback(PlanStep &step, const Problem &problem, const Evaluation *evaluation,
                    const Trial &trial);
@@ -44,11 +55,11 @@ private:
 
   const ChosenCover &chosen;
   const OpTable &table;
-  const Target &target;
   Plan plan;
   PlanBlock block;
   std::map<LayoutState, uint32_t> numbers;
-  std::map<uint32_t, uint32_t> constantNumbers; // table value -> plan value
+  std::map<uint32_t, uint32_t> constants; // table value -> constant of the plan
+  std::map<std::pair<uint32_t, dvt_memory_kind>, uint32_t> constantNumbers; // -> plan value
   std::map<std::string, uint32_t> problemNumbers;
   std::map<std::vector<uint8_t>, int32_t> kernelNumbers;
   std::set<LayoutState> ready;
@@ -57,45 +68,54 @@ private:
 
 uint32_t Assembler::valueNumber(uint32_t value, uint32_t layoutNumber) {
   if (table.values[value].constant)
-    return constantNumber(value);
+    return constantNumber(value, layout(layoutNumber).memory);
   auto [found, isNew] =
       numbers.try_emplace({value, layoutNumber}, static_cast<uint32_t>(block.values.size()));
-  if (isNew) {
-    const TableValue &from = table.values[value];
-    PlanValue to;
-    to.name = from.name;
-    to.type = from.type;
-    to.extents = from.extents;
-    to.layout = layout(layoutNumber);
-    to.storage = from.dataDependent ? Storage::Dynamic : Storage::Arena;
-    block.values.push_back(std::move(to));
-  }
+  if (isNew)
+    newValue(value, layout(layoutNumber));
   return found->second;
 }
 
-uint32_t Assembler::constantNumber(uint32_t value) {
+uint32_t Assembler::newValue(uint32_t value, const PlacedLayout &placed) {
+  const TableValue &from = table.values[value];
+  PlanValue to;
+  to.name = from.name;
+  to.type = from.type;
+  to.extents = from.extents;
+  to.layout = placed.layout;
+  to.memory = placed.memory;
+  to.storage = from.dataDependent ? Storage::Dynamic : Storage::Arena;
+  block.values.push_back(std::move(to));
+  return static_cast<uint32_t>(block.values.size() - 1);
+}
+
+uint32_t Assembler::constantNumber(uint32_t value, dvt_memory_kind memory) {
   auto [found, isNew] =
-      constantNumbers.try_emplace(value, static_cast<uint32_t>(block.values.size()));
-  if (isNew) {
-    const TableValue &from = table.values[value];
-    PlanConstant constant;
-    constant.name = from.name;
-    constant.type = from.type;
+      constantNumbers.try_emplace({value, memory}, static_cast<uint32_t>(block.values.size()));
+  if (!isNew)
+    return found->second;
+  const TableValue &from = table.values[value];
+  auto [constant, isNewConstant] =
+      constants.try_emplace(value, static_cast<uint32_t>(plan.constants.size()));
+  if (isNewConstant) {
+    PlanConstant &made = plan.constants.emplace_back();
+    made.name = from.name;
+    made.type = from.type;
     for (const Extent &extent : from.extents)
-      constant.extents.push_back(extent.value());
-    constant.bytes = from.dataBytes;
-    constant.data = from.data;
-    constant.owner = from.owner;
-    PlanValue to;
-    to.name = from.name;
-    to.type = from.type;
-    to.extents = from.extents;
-    to.storage = Storage::Constant;
-    to.index = static_cast<uint32_t>(plan.constants.size());
-    to.bytes = from.dataBytes;
-    plan.constants.push_back(std::move(constant));
-    block.values.push_back(std::move(to));
+      made.extents.push_back(extent.value());
+    made.bytes = from.dataBytes;
+    made.data = from.data;
+    made.owner = from.owner;
   }
+  PlanValue to;
+  to.name = from.name;
+  to.type = from.type;
+  to.extents = from.extents;
+  to.storage = Storage::Constant;
+  to.index = constant->second;
+  to.bytes = from.dataBytes;
+  to.memory = memory;
+  block.values.push_back(std::move(to));
   return found->second;
 }
 
@@ -138,9 +158,9 @@ void Assembler::addFallback(PlanStep &step, const Problem &problem, const Evalua
   for (const Trial &other : evaluation->trials) {
     bool own = other.candidate.provider == "native" || other.candidate.provider == "reference";
     bool ready = other.built || other.candidate.provider == "reference";
-    if (!own || !ready || !other.usable())
+    if (!own || !ready || !other.usable() || other.candidate.memory != trial.candidate.memory)
       continue;
-    double cost = costOf(other, problem, target, {});
+    double cost = costOf(other, problem);
     bool sameLayouts = other.candidate.inputLayouts == trial.candidate.inputLayouts &&
                        other.candidate.outputLayouts == trial.candidate.outputLayouts;
     cost += sameLayouts ? 0 : 20;
@@ -177,17 +197,22 @@ void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
     // A provider that fell while it proposed has a trial without an algorithm.
     alternative.label =
         trial.candidate.algorithm.empty() ? trial.candidate.provider : trial.candidate.label();
-    alternative.micros = trial.micros;
+    alternative.micros = trial.candidate.memory == DVT_MEMORY_DEVICE && trial.usable()
+                             ? costOf(trial, problem)
+                             : trial.micros;
     alternative.low = trial.low;
     alternative.high = trial.high;
     if (&trial == chosenTrial)
       alternative.outcome = "chosen";
     else if (!trial.usable())
       alternative.outcome = std::string(outcomeName(trial.outcome)) + ": " + trial.detail;
+    else if (trial.candidate.memory == DVT_MEMORY_DEVICE)
+      alternative.outcome = chosenTrial && costOf(trial, problem) >= costOf(*chosenTrial, problem)
+                                ? "slower, as predicted"
+                                : "predicted to be faster, but not with the transfers it needs";
     else if (trial.micros < 0)
       alternative.outcome = trial.candidate.provider == "reference" ? "last resort" : "not timed";
-    else if (chosenTrial &&
-             costOf(trial, problem, target, {}) >= costOf(*chosenTrial, problem, target, {}))
+    else if (chosenTrial && costOf(trial, problem) >= costOf(*chosenTrial, problem))
       alternative.outcome = "slower";
     else
       alternative.outcome = whyNotFaster(trial, chosenTrial, problem);
@@ -208,7 +233,8 @@ void Assembler::report(PlanStep &step, uint32_t region, const OptionMeaning &mea
   result.nodes = step.label;
   result.problem = step.problem;
   const Trial *shown = meaning.library ? meaning.library : meaning.trial;
-  result.micros = shown->micros;
+  result.micros =
+      shown->candidate.memory == DVT_MEMORY_DEVICE ? costOf(*shown, problem) : shown->micros;
   for (const LayoutState need : (*chosen.cover).options[&meaning - chosen.options->data()].needs)
     for (uint32_t index : chosen.solution->conversions) {
       const CoverConversion &conversion = chosen.cover->conversions[index];
@@ -219,6 +245,8 @@ void Assembler::report(PlanStep &step, uint32_t region, const OptionMeaning &mea
     result.alternatives =
         otherCovers(chosen, static_cast<uint32_t>(&meaning - chosen.options->data()));
   if (const Evaluation *evaluation = (*chosen.evaluations)[region])
+    reportTrials(result, *evaluation, meaning.trial, problem);
+  if (const Evaluation *evaluation = (*chosen.onDevice)[region])
     reportTrials(result, *evaluation, meaning.trial, problem);
   step.report = static_cast<uint32_t>(plan.reports.size());
   plan.reports.push_back(std::move(result));
@@ -232,38 +260,60 @@ void Assembler::addKernel(const CoverOption &option, const OptionMeaning &meanin
   step.label = nodeNames(table, region);
   step.problem = problemNumber(problem.problem.text());
   const Candidate &layoutsOf = trial.candidate;
-  auto numberOfLayout = [&](const std::string &text) {
-    return static_cast<uint32_t>(std::find(chosen.layouts->begin(), chosen.layouts->end(), text) -
-                                 chosen.layouts->begin());
-  };
+  const dvt_memory_kind memory = trial.candidate.memory;
   for (size_t i = 0; i < problem.operands.size(); ++i)
     step.inputs.push_back(
-        valueNumber(problem.operands[i], numberOfLayout(layoutsOf.inputLayouts[i])));
+        table.values[problem.operands[i]].constant
+            ? constantNumber(problem.operands[i], memory)
+            : valueNumber(problem.operands[i], layoutNumber({layoutsOf.inputLayouts[i], memory})));
   for (size_t i = 0; i < problem.results.size(); ++i)
     step.outputs.push_back(
-        valueNumber(problem.results[i], numberOfLayout(layoutsOf.outputLayouts[i])));
+        valueNumber(problem.results[i], layoutNumber({layoutsOf.outputLayouts[i], memory})));
   step.choice = choiceOf(trial);
   if (meaning.kind == OptionMeaning::Kind::LateBound) {
     step.kind = StepKind::LateBound;
     step.lateProviders = {meaning.library->candidate.provider};
     step.lateAlgorithm = meaning.library->candidate.algorithm;
   } else {
-    addFallback(step, problem.problem, (*chosen.evaluations)[meaning.region], trial);
+    const auto &offered = memory == DVT_MEMORY_DEVICE ? *chosen.onDevice : *chosen.evaluations;
+    addFallback(step, problem.problem, offered[meaning.region], trial);
   }
   report(step, meaning.region, meaning);
   block.steps.push_back(std::move(step));
   (void)option;
 }
 
+/// Between memories bytes move as they are; the layout changes on the host, before or after.
 void Assembler::addConversion(uint32_t index) {
   const CoverConversion &conversion = chosen.cover->conversions[index];
   const ConversionMeaning &meaning = (*chosen.conversions)[index];
+  const PlacedLayout &source = layout(conversion.from), &target = layout(conversion.to);
+  const std::string &name = table.values[conversion.value].name;
+  uint32_t from = valueNumber(conversion.value, conversion.from),
+           to = valueNumber(conversion.value, conversion.to);
+  if (meaning.transferMicros < 0)
+    return addReorder(meaning, name, from, to);
+  if (!meaning.reorders)
+    return addTransfer(meaning, name, from, to);
+  if (source.memory == DVT_MEMORY_HOST) {
+    uint32_t between = newValue(conversion.value, {target.layout, DVT_MEMORY_HOST});
+    addReorder(meaning, name, from, between);
+    addTransfer(meaning, name, between, to);
+  } else {
+    uint32_t between = newValue(conversion.value, {source.layout, DVT_MEMORY_HOST});
+    addTransfer(meaning, name, from, between);
+    addReorder(meaning, name, between, to);
+  }
+}
+
+void Assembler::addReorder(const ConversionMeaning &meaning, const std::string &name, uint32_t from,
+                           uint32_t to) {
+  const std::string &wanted = block.values[to].layout;
   PlanStep step;
-  step.label = fmt::format("{} as {}", table.values[conversion.value].name,
-                           layout(conversion.to).empty() ? "row-major" : layout(conversion.to));
+  step.label = fmt::format("{} as {}", name, wanted.empty() ? "row-major" : wanted);
   step.problem = problemNumber(meaning.problem.text());
-  step.inputs = {valueNumber(conversion.value, conversion.from)};
-  step.outputs = {valueNumber(conversion.value, conversion.to)};
+  step.inputs = {from};
+  step.outputs = {to};
   step.choice = choiceOf(*meaning.trial);
   addFallback(step, meaning.problem, meaning.evaluation, *meaning.trial);
   RegionReport result;
@@ -271,7 +321,27 @@ void Assembler::addConversion(uint32_t index) {
   result.nodes = step.label;
   result.problem = step.problem;
   result.conversion = true;
-  result.micros = meaning.trial->micros;
+  result.micros = meaning.trial->candidate.memory == DVT_MEMORY_DEVICE
+                      ? costOf(*meaning.trial, meaning.problem)
+                      : meaning.trial->micros;
+  step.report = static_cast<uint32_t>(plan.reports.size());
+  plan.reports.push_back(std::move(result));
+  block.steps.push_back(std::move(step));
+}
+
+void Assembler::addTransfer(const ConversionMeaning &meaning, const std::string &name,
+                            uint32_t from, uint32_t to) {
+  PlanStep step;
+  step.kind = StepKind::Transfer;
+  step.label = fmt::format("{} to the {}", name,
+                           block.values[to].memory == DVT_MEMORY_DEVICE ? "device" : "host");
+  step.inputs = {from};
+  step.outputs = {to};
+  RegionReport result;
+  result.ops = "transfer";
+  result.nodes = step.label;
+  result.conversion = true;
+  result.micros = meaning.transferMicros;
   step.report = static_cast<uint32_t>(plan.reports.size());
   plan.reports.push_back(std::move(result));
   block.steps.push_back(std::move(step));
@@ -304,8 +374,8 @@ void Assembler::addOption(uint32_t index) {
     break;
   case OptionMeaning::Kind::View: {
     const TableOp &view = table.ops[meaning.op];
-    uint32_t base = valueNumber(view.inputs[0], 0);
-    uint32_t shown = valueNumber(view.outputs[0], 0);
+    uint32_t base = valueNumber(view.inputs[0], meaning.layout);
+    uint32_t shown = valueNumber(view.outputs[0], meaning.layout);
     const TableValue &seen = table.values[view.outputs[0]];
     block.values[shown].storage = Storage::Alias;
     block.values[shown].index = base;
@@ -397,7 +467,8 @@ void Assembler::findSymbolSources() {
 }
 
 Expected<Plan> Assembler::run() {
-  plan.target = target;
+  plan.target = chosen.costs->target;
+  plan.device = chosen.costs->device;
   plan.providers = chosen.providers;
   plan.symbols = table.ranges;
   plan.states = table.states;
@@ -413,7 +484,7 @@ Expected<Plan> Assembler::run() {
   pendingConversions.insert(chosen.solution->conversions.begin(),
                             chosen.solution->conversions.end());
   for (uint32_t index : pendingConversions)
-    if (!(*chosen.conversions)[index].trial)
+    if ((*chosen.conversions)[index].reorders && !(*chosen.conversions)[index].trial)
       return internalError("a layout conversion was chosen that nobody can do");
   for (uint32_t value : table.inputs) {
     ready.insert({value, 0});
@@ -437,7 +508,7 @@ Expected<Plan> Assembler::run() {
     apart.steps = block.steps;
     placeStaticBlock(apart);
     placeStaticBlock(block);
-    if (apart.arenaBytes < block.arenaBytes)
+    if (apart.arenaBytes + apart.deviceArenaBytes < block.arenaBytes + block.deviceArenaBytes)
       block = std::move(apart);
   }
   plan.blocks.push_back(std::move(block));
@@ -470,8 +541,6 @@ Problem conversionProblem(const TableValue &value, const SymbolRanges &ranges,
   return problem;
 }
 
-Expected<Plan> assemblePlan(const ChosenCover &chosen, const Target &target) {
-  return Assembler(chosen, target).run();
-}
+Expected<Plan> assemblePlan(const ChosenCover &chosen) { return Assembler(chosen).run(); }
 
 } // namespace dovetail::plan

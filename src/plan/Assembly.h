@@ -23,12 +23,23 @@ struct OptionMeaning {
   const Trial *library = nullptr; ///< LateBound: the library's trial at the representative extents
   uint32_t op = 0;                ///< View, Control
   uint32_t value = 0;             ///< ShapeData
+  uint32_t layout = 0;            ///< View: the state that it takes and gives
 };
 
+/// What a state of the cover stands for, by its number: a layout, and in whose memory.
+struct PlacedLayout {
+  std::string layout;
+  dvt_memory_kind memory = DVT_MEMORY_HOST;
+  friend auto operator<=>(const PlacedLayout &, const PlacedLayout &) = default;
+};
+
+/// Another layout, other memory, or both.
 struct ConversionMeaning {
-  Problem problem;
+  Problem problem;                        ///< of another layout
   const Evaluation *evaluation = nullptr; ///< nullptr: only estimated
   const Trial *trial = nullptr;           ///< of the evaluation
+  bool reorders = true;                   ///< whether the layout changes
+  double transferMicros = -1;             ///< where the memory changes
 };
 
 struct ChosenCover {
@@ -37,17 +48,19 @@ struct ChosenCover {
   const std::vector<RegionProblem> *problems = nullptr; ///< one for each region
   const std::vector<const Evaluation *> *evaluations =
       nullptr; ///< one for each region; may be nullptr
+  const std::vector<const Evaluation *> *onDevice = nullptr; ///< likewise
   const CoverProblem *cover = nullptr;
   const std::vector<OptionMeaning> *options = nullptr;
   const std::vector<ConversionMeaning> *conversions = nullptr;
-  const std::vector<std::string> *layouts = nullptr; ///< text of each layout number
+  const std::vector<PlacedLayout> *layouts = nullptr; ///< of each layout number
   const CoverSolution *solution = nullptr;
   std::map<std::string, std::string> providers;
   bool weighsMemory = false; ///< a bound on memory took part
+  const CostModel *costs = nullptr;
 };
 
 /// One block, with the bodies of its control-flow steps still by their place in the table.
-Expected<Plan> assemblePlan(const ChosenCover &chosen, const Target &target);
+Expected<Plan> assemblePlan(const ChosenCover &chosen);
 
 /// dvt_reorder of one value between two layouts.
 Problem conversionProblem(const TableValue &value, const SymbolRanges &ranges,

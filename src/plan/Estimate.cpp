@@ -65,14 +65,68 @@ double flopsOf(const Problem &problem, const SymbolValues &symbols) {
   return flops;
 }
 
+/// Threads of a kernel for f32 that can be in flight, of those that a unit has room for.
+double occupancyOf(const Candidate &candidate, const device::DeviceDescription &d) {
+  double threads = d.threadsPerUnit;
+  if (candidate.registers > 0)
+    threads = std::min(threads, double(d.registersPerUnit) / candidate.registers);
+  if (candidate.sharedBytes > 0)
+    threads =
+        std::min(threads, double(d.sharedBytesPerUnit) / candidate.sharedBytes * d.threadsPerBlock);
+  return std::clamp(threads / d.threadsPerUnit, 1.0 / 64, 1.0);
+}
+
+/// The peak that a class of rounding and a type of elements may reach: matrix units for
+/// contractions whose class says so, else arithmetic on the type.
+double peakOf(const Candidate &candidate, dvt_type type, const device::DeviceDescription &d) {
+  double peak = 0;
+  if (candidate.algorithm.find("mma") != std::string::npos ||
+      candidate.algorithm.find("tensor") != std::string::npos || candidate.numerics == "tf32")
+    peak = d.peak(candidate.numerics + "_matrix");
+  if (peak <= 0)
+    peak = d.peak(type == DVT_F64 ? "f64" : "f32");
+  return peak > 0 ? peak : d.peak("f32");
+}
+
+/// A quarter of all threads in flight hides what memory takes to answer; with fewer, speed falls in
+/// proportion (Little's law). Of the peaks kernels reach a part.
+double onDevice(const Candidate &candidate, const Problem &problem,
+                const device::DeviceDescription &d, const SymbolValues &symbols) {
+  constexpr double kComputeEfficiency = 0.5, kMemoryEfficiency = 0.8, kEnough = 0.25;
+  double bytes = 0, results = 0;
+  for (const std::vector<uint32_t> *operands : {&problem.inputs, &problem.outputs})
+    for (uint32_t number : *operands)
+      bytes +=
+          elementsOf(problem.values[number], symbols) * typeBits(problem.values[number].type) / 8;
+  for (uint32_t number : problem.outputs)
+    results += elementsOf(problem.values[number], symbols);
+  // Spilled registers go through memory: each thread's once out and once back.
+  bytes += 2.0 * candidate.scratchBytes * std::min(results, 1e6);
+  double filled = std::min(1.0, results / (double(d.computeUnits) * d.threadsPerUnit * kEnough));
+  double share = std::min(1.0, occupancyOf(candidate, d) / kEnough) * std::max(filled, 1e-3);
+  dvt_type type = problem.outputs.empty() ? DVT_F32 : problem.values[problem.outputs[0]].type;
+  double flopsPerMicro = peakOf(candidate, type, d) * 1e6 * kComputeEfficiency * share;
+  double bytesPerMicro = d.memoryGigabytesPerSecond * 1e3 * kMemoryEfficiency * share;
+  return d.launchMicros +
+         std::max(flopsOf(problem, symbols) / flopsPerMicro, bytes / bytesPerMicro);
+}
+
 } // namespace
 
-double costOf(const Trial &trial, const Problem &problem, const Target &target,
-              const SymbolValues &representative) {
+double CostModel::ofTransfer(double bytes) const {
+  return description
+             ? description->transferMicros + bytes / (description->linkGigabytesPerSecond * 1e3)
+             : 0;
+}
+
+double CostModel::of(const Trial &trial, const Problem &problem,
+                     const SymbolValues &representative) const {
   if (trial.micros >= 0)
     return trial.micros;
   if (trial.candidate.estimateMicros >= 0)
     return trial.candidate.estimateMicros;
+  if (trial.candidate.memory == DVT_MEMORY_DEVICE && description)
+    return onDevice(trial.candidate, problem, *description, representative);
   std::string_view algorithm = trial.candidate.algorithm;
   bool slow =
       trial.candidate.provider == "reference" || algorithm.find("ref") != std::string_view::npos;

@@ -8,9 +8,11 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "device/DeviceDescription.h"
 #include "plan/PlanCache.h"
 #include "plan/Planner.h"
 
@@ -68,9 +70,16 @@ private:
   std::chrono::steady_clock::time_point start;
 };
 
-/// Time of a trial by which it is chosen: measured, else the provider's own estimate, else a
-/// roofline estimate.
-double costOf(const Trial &trial, const Problem &problem, const Target &target,
-              const SymbolValues &representative);
+/// By which trials are chosen.
+struct CostModel {
+  Target target; ///< the processor
+  std::optional<Target> device;
+  std::optional<device::DeviceDescription> description; ///< of the device
+
+  /// Time of a trial: measured, else the provider's own estimate, else a roofline estimate.
+  double of(const Trial &trial, const Problem &problem, const SymbolValues &representative) const;
+  /// Of a transfer between the processor's and the device's memory.
+  double ofTransfer(double bytes) const;
+};
 
 } // namespace dovetail::plan

@@ -10,28 +10,39 @@
 
 namespace dovetail::plan {
 
-void addFreeOptions(const OpTable &table, std::vector<CoverOption> &options,
-                    std::vector<OptionMeaning> &meanings) {
+void addFreeOptions(const OpTable &table, std::optional<uint32_t> device,
+                    std::vector<CoverOption> &options, std::vector<OptionMeaning> &meanings) {
   ExtentSources sources(table);
   using Kind = OptionMeaning::Kind;
+  auto isFixed = [&](uint32_t value) {
+    const std::vector<Extent> &extents = table.values[value].extents;
+    return std::all_of(extents.begin(), extents.end(),
+                       [](const Extent &extent) { return extent.isStatic(); });
+  };
   auto add = [&](Kind kind, uint32_t op, uint32_t value, const std::vector<uint32_t> &operands,
-                 const std::vector<uint32_t> &waitsFor, const std::vector<uint32_t> &results) {
+                 const std::vector<uint32_t> &waitsFor, const std::vector<uint32_t> &results,
+                 uint32_t layout = 0) {
     CoverOption option;
     for (const std::vector<uint32_t> *needed : {&operands, &waitsFor})
       for (uint32_t number : *needed)
         if (number != kNoValue && !table.values[number].constant)
-          option.needs.push_back({number, 0});
+          option.needs.push_back({number, needed == &waitsFor ? 0 : layout});
     for (uint32_t number : results)
-      option.gives.push_back({number, 0});
+      option.gives.push_back({number, layout});
     std::sort(option.needs.begin(), option.needs.end());
     option.needs.erase(std::unique(option.needs.begin(), option.needs.end()), option.needs.end());
     options.push_back(std::move(option));
-    meanings.push_back({kind, 0, nullptr, nullptr, op, value});
+    meanings.push_back({kind, 0, nullptr, nullptr, op, value, layout});
   };
   for (uint32_t number = 0; number < table.ops.size(); ++number) {
     const TableOp &op = table.ops[number];
-    if (op.role == OpRole::View && !op.inputs.empty() && op.outputs.size() == 1)
+    if (op.role == OpRole::View && !op.inputs.empty() && op.outputs.size() == 1) {
       add(Kind::View, number, 0, {op.inputs[0]}, sources.ofOp(op), op.outputs);
+      bool isConstant = table.values[op.inputs[0]].constant;
+      if (device && !isConstant && isFixed(op.inputs[0]) && isFixed(op.outputs[0]) &&
+          !table.values[op.inputs[0]].dataDependent)
+        add(Kind::View, number, 0, {op.inputs[0]}, sources.ofOp(op), op.outputs, *device);
+    }
     if (op.role == OpRole::Control)
       add(Kind::Control, number, 0, op.inputs, sources.ofOp(op), op.outputs);
   }

@@ -5,14 +5,16 @@
 // it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "plan/Assembly.h"
 
 namespace dovetail::plan {
 
-void addFreeOptions(const OpTable &table, std::vector<CoverOption> &options,
-                    std::vector<OptionMeaning> &meanings);
+/// Views also of what lies row-major on the device, whose number `device` is.
+void addFreeOptions(const OpTable &table, std::optional<uint32_t> device,
+                    std::vector<CoverOption> &options, std::vector<OptionMeaning> &meanings);
 
 /// CoverProblem::ranks of the table's values.
 std::vector<uint32_t> ranksOf(const OpTable &table);

@@ -96,7 +96,7 @@ void takeOverDyingOperands(PlanBlock &block, const std::vector<std::string> &pro
       auto isOther = [&](uint32_t value) { return value != operand && roots[value] == root; };
       if (block.values[root].storage == Storage::Arena && lastRead[root] == s &&
           dying.type == output.type && dying.extents == output.extents &&
-          dying.layout == output.layout && dying.strides.empty() &&
+          dying.layout == output.layout && dying.memory == output.memory && dying.strides.empty() &&
           std::none_of(step.inputs.begin(), step.inputs.end(), isOther))
         output.inPlaceOf = operand;
     }

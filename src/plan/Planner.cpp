@@ -28,6 +28,13 @@ Expected<std::vector<PosedProblem>> Planner::problems() { return state->posedPro
 Status Planner::evaluate() { return state->evaluate(); }
 Expected<Plan> Planner::choose(Prefer prefer) { return state->chooseWithinBound(prefer); }
 
+bool Planner::State::fitsDevice(uint32_t value) const {
+  const TableValue &v = table.values[value];
+  return !v.absent && !v.dataDependent && typeBits(v.type) > 0 &&
+         std::all_of(v.extents.begin(), v.extents.end(),
+                     [](const Extent &extent) { return extent.isStatic(); });
+}
+
 void Planner::observe(const Plan &plan, const std::vector<double> &stepMicros) {
   const std::vector<PlanStep> &steps = plan.blocks.front().steps;
   for (size_t i = 0; i < std::min(steps.size(), stepMicros.size()); ++i) {
@@ -40,7 +47,7 @@ void Planner::observe(const Plan &plan, const std::vector<double> &stepMicros) {
 }
 
 double Planner::State::costOf(const Trial &trial, const Problem &problem) const {
-  double alone = plan::costOf(trial, problem, target, representative);
+  double alone = costs.of(trial, problem, representative);
   return stepTimes.empty() ? alone : stepTimes.of(problem.text(), trial.candidate, alone);
 }
 
@@ -170,6 +177,12 @@ Status Planner::State::evaluate() {
     options.progress(done, total, summary(problem));
   };
   // Everything is proposed first: with that a plan exists, and it is known what is at stake where.
+  if (options.device) {
+    auto description = device::DeviceDescription::of(*options.device);
+    if (!description)
+      return description.takeError();
+    costs.description = std::move(*description);
+  }
   Jobs jobs;
   std::vector<State *> all;
   collect(all);
@@ -202,6 +215,9 @@ Status Planner::State::propose(Jobs &jobs, const Report &report) {
     return formed;
   regionEvaluations.assign(regions.size(), nullptr);
   lateEvaluations.assign(regions.size(), nullptr);
+  onDevice.assign(regions.size(), nullptr);
+  if (Status status = proposeOnDevice(); !status)
+    return status;
   auto ask = [&](const Problem &problem, const SymbolValues &values,
                  bool single) -> Expected<const Evaluation *> {
     auto evaluation = evaluations.of(problem, values);
@@ -215,7 +231,7 @@ Status Planner::State::propose(Jobs &jobs, const Report &report) {
     double micros = -1;
     for (const Trial &trial : (*evaluation)->trials)
       if (trial.usable())
-        if (double cost = plan::costOf(trial, problem, target, values); micros < 0 || cost < micros)
+        if (double cost = costs.of(trial, problem, values); micros < 0 || cost < micros)
           micros = cost;
     jobs.list.push_back({problem, values});
     jobs.shares.push_back({std::max(micros, 0.0), 1, single});
@@ -237,6 +253,27 @@ Status Planner::State::propose(Jobs &jobs, const Report &report) {
         return late.takeError();
       lateEvaluations[region] = *late;
     }
+  }
+  return Status::success();
+}
+
+/// The same problems under the device's target. Regions over extents that only the run tells stay
+/// on the processor.
+Status Planner::State::proposeOnDevice() {
+  if (!deviceEvaluations)
+    return Status::success();
+  for (uint32_t region = 0; region < regions.size(); ++region) {
+    const RegionProblem &problem = problems[region];
+    auto fits = [&](uint32_t value) { return fitsDevice(value); };
+    if (problem.problem.hasSymbols() ||
+        !std::all_of(problem.operands.begin(), problem.operands.end(), fits) ||
+        !std::all_of(problem.results.begin(), problem.results.end(), fits))
+      continue;
+    auto evaluation = deviceEvaluations->of(problem.problem, representative);
+    if (!evaluation)
+      return evaluation.takeError();
+    onDevice[region] = *evaluation;
+    statistics.candidates += (*evaluation)->trials.size();
   }
   return Status::success();
 }
@@ -282,7 +319,8 @@ Status Planner::State::checkForcedKernels() const {
       if (std::none_of(units.begin(), units.end(),
                        [&](Unit unit) { return nodeOf(unit) == forced.node; }))
         continue;
-      for (const Evaluation *evaluation : {regionEvaluations[region], lateEvaluations[region]})
+      for (const Evaluation *evaluation :
+           {regionEvaluations[region], lateEvaluations[region], onDevice[region]})
         for (const Trial &trial : evaluation ? evaluation->trials : std::vector<Trial>{}) {
           std::string name = trial.candidate.provider + ":" + trial.candidate.algorithm;
           offered.insert(name);
@@ -308,7 +346,13 @@ void Planner::State::countProblems() {
   statistics.fromCache = counts.fromCache;
   statistics.estimated = counts.estimated;
   statistics.failures = counts.failures;
-  statistics.problems = counts.timed + counts.fromCache + counts.estimated;
+  if (deviceEvaluations) {
+    Evaluations::Counts there = deviceEvaluations->counts();
+    statistics.fromCache += there.fromCache;
+    statistics.estimated += there.estimated;
+    statistics.failures += there.failures;
+  }
+  statistics.problems = statistics.timed + statistics.fromCache + statistics.estimated;
 }
 
 } // namespace dovetail::plan

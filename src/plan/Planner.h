@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,8 @@ struct PlannerOptions {
   /// Usual sizes of symbols, by name: kernels are timed at these. Others are chosen (typicalSizes).
   SymbolValues typical;
   WorkerOptions worker;
+  /// To run steps on, beside the processor. What it takes is never measured here.
+  std::optional<Target> device;
   Log log;
   /// done of total problems; called about ten times a second at most.
   std::function<void(size_t done, size_t total, const std::string &what)> progress;

@@ -46,6 +46,7 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
   const Evaluation *evaluation = regionEvaluations[region];
   if (!evaluation)
     return;
+  const std::vector<Trial> none, &there = onDevice[region] ? onDevice[region]->trials : none;
   const RegionProblem &problem = problems[region];
   bool anyTimed = std::any_of(evaluation->trials.begin(), evaluation->trials.end(),
                               [](const Trial &trial) { return trial.micros >= 0; });
@@ -65,11 +66,12 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     const Candidate &candidate = shown.candidate;
     bool library = isLibrary(candidate.provider);
     // Beside measured times an estimate is taken with caution.
-    if (shown.micros < 0 && options.select != Select::Estimate)
+    bool isPredicted = candidate.memory == DVT_MEMORY_DEVICE; // always
+    if (shown.micros < 0 && options.select != Select::Estimate && !isPredicted)
       best.option.cost *= 3;
     if (region >= firstApart)
       best.option.cost *= 1.02; // within what times vary by, less memory decides
-    if (candidate.provider == "reference" || (shown.micros < 0 && anyTimed))
+    if (candidate.provider == "reference" || (shown.micros < 0 && anyTimed && !isPredicted))
       best.option.against += kLastResort * static_cast<uint32_t>(regions[region].ops.size());
     for (uint32_t op : regions[region].ops) {
       if (prefer == Prefer::Library && !library && libraryCovers[op])
@@ -85,9 +87,11 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     }
     for (size_t i = 0; i < problem.operands.size(); ++i)
       if (!table.values[problem.operands[i]].constant)
-        best.option.needs.push_back({problem.operands[i], layoutNumber(candidate.inputLayouts[i])});
+        best.option.needs.push_back(
+            {problem.operands[i], layoutNumber(candidate.inputLayouts[i], candidate.memory)});
     for (size_t i = 0; i < problem.results.size(); ++i)
-      best.option.gives.push_back({problem.results[i], layoutNumber(candidate.outputLayouts[i])});
+      best.option.gives.push_back(
+          {problem.results[i], layoutNumber(candidate.outputLayouts[i], candidate.memory)});
     std::sort(best.option.needs.begin(), best.option.needs.end());
     best.option.needs.erase(std::unique(best.option.needs.begin(), best.option.needs.end()),
                             best.option.needs.end());
@@ -120,6 +124,9 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
                      rankOf(trial, problem.problem) < rankOf(*runtimeKernel, problem.problem)))
       runtimeKernel = &trial;
   }
+  for (const Trial &trial : there)
+    if (allowed(trial) && allowedByForce(region, trial) && !statesExtents)
+      offer(trial, {OptionMeaning::Kind::Kernel, region, &trial, nullptr, 0, 0});
   if (symbolic && runtimeKernel && lateEvaluations[region] && !statesExtents) {
     for (const Trial &trial : lateEvaluations[region]->trials) {
       bool rowMajor =
@@ -186,6 +193,11 @@ bool Planner::State::dominates(const CoverOption &other, const CoverOption &opti
 /// the dear side, so that an answer does not live on conversions that turn out not to be cheap.
 double Planner::State::guessConversion(uint32_t value, uint32_t from, uint32_t to) const {
   double bytes = bytesOfValue(value);
+  if (layouts[from].memory != layouts[to].memory)
+    return costs.ofTransfer(bytes) * (layouts[from].layout == layouts[to].layout ? 1 : 2);
+  if (layouts[from].memory == DVT_MEMORY_DEVICE)
+    return costs.description->launchMicros +
+           2 * bytes / (costs.description->memoryGigabytesPerSecond * 1e3 * 0.5);
   auto rates = conversionRates.find({from, to});
   if (rates == conversionRates.end() || rates->second.empty()) {
     constexpr double kStepMicros = 3, kBytesPerMicro = 2e3;
@@ -194,6 +206,51 @@ double Planner::State::guessConversion(uint32_t value, uint32_t from, uint32_t t
   auto above = rates->second.lower_bound(bytes);
   auto nearest = above == rates->second.end() ? std::prev(above) : above;
   return nearest->second * std::max(bytes / nearest->first, 0.25);
+}
+
+/// Adds what it takes to give a value another layout inside one memory; false where nobody can, or
+/// it is not known.
+bool Planner::State::addReorder(uint32_t value, uint32_t from, uint32_t to, dvt_memory_kind memory,
+                                bool measuredOnly, ConversionMeaning &meaning, double &cost) {
+  meaning.reorders = true;
+  meaning.problem = conversionProblem(table.values[value], table.ranges, layouts[from].layout,
+                                      layouts[to].layout);
+  const Evaluation *known = evaluationsFor(memory).known(meaning.problem.text());
+  if (!known) {
+    // As if both were in that memory.
+    cost += guessConversion(value, layoutNumber(layouts[from].layout, memory),
+                            layoutNumber(layouts[to].layout, memory));
+    return !measuredOnly;
+  }
+  for (const Trial &trial : known->trials)
+    if (allowed(trial) && (!meaning.trial || rankOf(trial, meaning.problem) <
+                                                 rankOf(*meaning.trial, meaning.problem)))
+      meaning.trial = &trial;
+  meaning.evaluation = known;
+  if (!meaning.trial)
+    return false; // nobody converts these
+  double micros = costOf(*meaning.trial, meaning.problem);
+  conversionRates[{from, to}].emplace(bytesOfValue(value), micros);
+  cost += micros;
+  return true;
+}
+
+/// Between memories bytes are moved as they are; another layout is made on the processor, before or
+/// after. False where it cannot be done.
+bool Planner::State::describeConversion(uint32_t value, uint32_t from, uint32_t to,
+                                        bool measuredOnly, ConversionMeaning &meaning,
+                                        double &cost) {
+  meaning.reorders = false;
+  bool moves = layouts[from].memory != layouts[to].memory;
+  if (moves) {
+    meaning.transferMicros = cost = costs.ofTransfer(bytesOfValue(value));
+    if (!fitsDevice(value) || !table.values[value].strides.empty())
+      return false;
+  }
+  if (layouts[from].layout == layouts[to].layout)
+    return moves;
+  return addReorder(value, from, to, moves ? DVT_MEMORY_HOST : layouts[from].memory, measuredOnly,
+                    meaning, cost);
 }
 
 void Planner::State::addConversions(bool measuredOnly) {
@@ -214,24 +271,9 @@ void Planner::State::addConversions(bool measuredOnly) {
         if (from == to)
           continue;
         ConversionMeaning meaning;
-        meaning.problem =
-            conversionProblem(table.values[value], table.ranges, layouts[from], layouts[to]);
-        double cost;
-        if (const Evaluation *known = evaluations.known(meaning.problem.text())) {
-          for (const Trial &trial : known->trials)
-            if (allowed(trial) && (!meaning.trial || rankOf(trial, meaning.problem) <
-                                                         rankOf(*meaning.trial, meaning.problem)))
-              meaning.trial = &trial;
-          meaning.evaluation = known;
-          if (!meaning.trial)
-            continue; // nobody converts these
-          cost = costOf(*meaning.trial, meaning.problem);
-          conversionRates[{from, to}].emplace(bytesOfValue(value), cost);
-        } else if (measuredOnly) {
+        double cost = 0;
+        if (!describeConversion(value, from, to, measuredOnly, meaning, cost))
           continue;
-        } else {
-          cost = guessConversion(value, from, to);
-        }
         cover.conversions.push_back({value, from, to, std::max(cost, 0.01), {}});
         if (meaning.trial)
           cover.conversions.back().memory = memoryOf(*meaning.trial);
@@ -244,32 +286,40 @@ void Planner::State::addConversions(bool measuredOnly) {
 Expected<bool> Planner::State::learnOfChosen(const CoverSolution &solution) {
   constexpr double kMillis = 30;
   bool any = false;
-  auto learn = [&](const Problem &problem, const SymbolValues &values) -> Status {
+  auto learn = [&](const Problem &problem, const SymbolValues &values,
+                   dvt_memory_kind memory) -> Status {
     std::string text = problem.text();
-    if (!evaluations.known(text)) {
+    if (!evaluationsFor(memory).known(text)) {
       any = true;
-      if (auto evaluation = evaluations.of(problem, values); !evaluation)
+      if (auto evaluation = evaluationsFor(memory).of(problem, values); !evaluation)
         return evaluation.takeError();
     }
-    if (options.select != Select::Measure || !evaluations.lacksMeasuring(text) ||
-        !evaluations.budgetLeft())
+    if (memory == DVT_MEMORY_DEVICE || options.select != Select::Measure ||
+        !evaluations.lacksMeasuring(text) || !evaluations.budgetLeft())
       return Status::success();
     any = true;
     return evaluations.measure(problem, values, kMillis);
   };
-  for (uint32_t index : solution.conversions)
-    if (Status status = learn(conversionMeanings[index].problem, representative); !status)
-      return status.takeError();
+  for (uint32_t index : solution.conversions) {
+    const ConversionMeaning &meaning = conversionMeanings[index];
+    const CoverConversion &conversion = cover.conversions[index];
+    if (meaning.reorders)
+      if (Status status =
+              learn(meaning.problem, representative,
+                    meaning.transferMicros < 0 ? layouts[conversion.from].memory : DVT_MEMORY_HOST);
+          !status)
+        return status.takeError();
+  }
   for (uint32_t index : solution.options) {
     const OptionMeaning &meaning = optionMeanings[index];
     bool late = meaning.kind == OptionMeaning::Kind::LateBound;
     if (meaning.kind != OptionMeaning::Kind::Kernel && !late)
       continue;
     const Problem &problem = problems[meaning.region].problem;
-    if (Status status = learn(problem, representative); !status)
+    if (Status status = learn(problem, representative, meaning.trial->candidate.memory); !status)
       return status.takeError();
     if (late)
-      if (Status status = learn(problem.specialize(representative), {}); !status)
+      if (Status status = learn(problem.specialize(representative), {}, DVT_MEMORY_HOST); !status)
         return status.takeError();
   }
   return any;
@@ -282,7 +332,7 @@ Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
   auto build = [&](const Problem &problem, const Trial *trial) {
     if (!trial || trial->built)
       return Status::success();
-    Status status = evaluations.build(problem, *trial, representative);
+    Status status = evaluationsFor(trial->candidate.memory).build(problem, *trial, representative);
     lost |= !trial->usable();
     return status;
   };
@@ -318,6 +368,10 @@ Error Planner::State::explainNoCover(Error error) const {
       for (const auto &[provider, refusal] : evaluation->refusals)
         reasons += fmt::format("; {}: {}", provider, refusal.reason);
     }
+    if (const Evaluation *evaluation = onDevice[region])
+      for (const Trial &trial : evaluation->trials)
+        reasons += fmt::format("; {}: {} {}", trial.candidate.label(), outcomeName(trial.outcome),
+                               trial.detail);
     return unavailable("node '{}': no provider computes {}{}", nodeNames(table, regions[region]),
                        summary(problems[region].problem), reasons);
   }
@@ -344,7 +398,8 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
   libraryCovers.assign(table.ops.size(), false);
   nativeCovers.assign(table.ops.size(), false);
   for (size_t region = 0; region < regions.size(); ++region)
-    for (const Evaluation *evaluation : {regionEvaluations[region], lateEvaluations[region]})
+    for (const Evaluation *evaluation :
+         {regionEvaluations[region], lateEvaluations[region], onDevice[region]})
       for (const Trial &trial : evaluation ? evaluation->trials : std::vector<Trial>{})
         if (allowed(trial))
           for (uint32_t op : regions[region].ops) {
@@ -371,7 +426,10 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
         cover.required.push_back({value, 0});
     for (uint32_t region = 0; region < regions.size(); ++region)
       addKernelOptions(region, prefer);
-    addFreeOptions(table, cover.options, optionMeanings);
+    std::optional<uint32_t> deviceRowMajor;
+    if (deviceEvaluations)
+      deviceRowMajor = layoutNumber("", DVT_MEMORY_DEVICE);
+    addFreeOptions(table, deviceRowMajor, cover.options, optionMeanings);
     addConversions(round == kMostRounds);
     cover.ranks = ranksOf(table);
     auto from = std::chrono::steady_clock::now();
@@ -409,10 +467,11 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     if (!*lost)
       break;
   }
-  ChosenCover chosen{&table,    &regions,        &problems,           &regionEvaluations,
-                     &cover,    &optionMeanings, &conversionMeanings, &layouts,
-                     &solution, providers,       weighsMemory()};
-  auto plan = assemblePlan(chosen, target);
+  ChosenCover chosen{&table,    &regions,  &problems,       &regionEvaluations,
+                     &onDevice, &cover,    &optionMeanings, &conversionMeanings,
+                     &layouts,  &solution, providers,       weighsMemory(),
+                     &costs};
+  auto plan = assemblePlan(chosen);
   if (plan)
     if (Status status = chooseBodies(*plan, prefer); !status)
       return status.takeError();

@@ -35,19 +35,22 @@ struct Planner::State {
   Target target;
   std::map<std::string, std::string> providers;
   PlannerOptions options;
+  CostModel costs;
   Statistics statistics;
   SymbolValues representative;   ///< sizes at which problems with symbols are tried and timed
   Status sizes;                  ///< why there are none
   std::set<std::string> lasting; ///< symbols that mostly keep their value from run to run
   std::unique_ptr<Evaluations> ownEvaluations; ///< the model's; bodies use them, too
   Evaluations &evaluations;
-  std::vector<std::unique_ptr<State>> bodies; ///< of the table
+  PlannerOptions deviceOptions;
+  std::unique_ptr<Evaluations> deviceEvaluations; ///< null without a device
+  std::vector<std::unique_ptr<State>> bodies;     ///< of the table
   std::vector<Region> regions;
   std::vector<RegionProblem> problems;
   uint32_t firstApart = 0; ///< region; from here on the same ones again, not in place
-  std::vector<const Evaluation *> regionEvaluations, lateEvaluations;
-  std::map<std::string, uint32_t> layoutNumbers{{"", 0}};
-  std::vector<std::string> layouts{""};
+  std::vector<const Evaluation *> regionEvaluations, lateEvaluations, onDevice;
+  std::map<PlacedLayout, uint32_t> layoutNumbers{{PlacedLayout{}, 0}};
+  std::vector<PlacedLayout> layouts{PlacedLayout{}};
   StepTimes stepTimes;
 
   State(const OpTable &table, Target target, std::map<std::string, std::string> providers,
@@ -57,12 +60,22 @@ struct Planner::State {
         ownEvaluations(
             std::make_unique<Evaluations>(target, this->providers, cache, options, footprint())),
         evaluations(*ownEvaluations) {
+    costs.target = target;
+    costs.device = options.device;
+    if (options.device) {
+      deviceOptions = options;
+      deviceOptions.select = Select::Estimate;
+      deviceEvaluations = std::make_unique<Evaluations>(*options.device, this->providers, cache,
+                                                        deviceOptions, footprint());
+    }
     addBodies();
   }
+  /// A body of control flow, which runs on the processor.
   State(const OpTable &table, const State &outer)
       : table(table), target(outer.target), providers(outer.providers), options(outer.options),
         representative(usableSizes(table, outer.representative)), sizes(Status::success()),
         lasting(outer.lasting), evaluations(outer.evaluations) {
+    costs.target = target;
     addBodies();
   }
 
@@ -93,12 +106,18 @@ struct Planner::State {
     return constantBytes(table) + 2 * activations;
   }
 
-  uint32_t layoutNumber(const std::string &text) {
-    auto [found, isNew] = layoutNumbers.try_emplace(text, static_cast<uint32_t>(layouts.size()));
+  uint32_t layoutNumber(const std::string &text, dvt_memory_kind memory) {
+    PlacedLayout placed{text, memory};
+    auto [found, isNew] = layoutNumbers.try_emplace(placed, static_cast<uint32_t>(layouts.size()));
     if (isNew)
-      layouts.push_back(text);
+      layouts.push_back(std::move(placed));
     return found->second;
   }
+  Evaluations &evaluationsFor(dvt_memory_kind memory) {
+    return memory == DVT_MEMORY_DEVICE ? *deviceEvaluations : evaluations;
+  }
+  /// Whether a value can lie on the device: its size is known now.
+  bool fitsDevice(uint32_t value) const;
 
   /// Problems to be measured, and what is at stake with each.
   struct Jobs {
@@ -131,6 +150,11 @@ struct Planner::State {
   void addKernelOptions(uint32_t region, Prefer prefer);
   void addConversions(bool measuredOnly);
   double guessConversion(uint32_t value, uint32_t from, uint32_t to) const;
+  bool describeConversion(uint32_t value, uint32_t from, uint32_t to, bool measuredOnly,
+                          ConversionMeaning &meaning, double &cost);
+  bool addReorder(uint32_t value, uint32_t from, uint32_t to, dvt_memory_kind memory,
+                  bool measuredOnly, ConversionMeaning &meaning, double &cost);
+  Status proposeOnDevice();
   bool dominates(const CoverOption &other, const CoverOption &option) const;
   double bytesOfValue(uint32_t value) const {
     auto count = elementCount(table.values[value].extents).evaluate(representative);

@@ -30,6 +30,7 @@ private:
   void placeValues();
   Status addStep(uint32_t index);
   Status addKernel(uint32_t index, std::shared_ptr<PreparedKernel> kernel);
+  Status addDeviceKernel(uint32_t index, std::shared_ptr<PreparedKernel> kernel);
   Status checkAgainstProblem(const PlanStep &step, const Problem &problem);
   dvt_tensor describe(uint32_t value) const;
   /// `from`: bytes into the value.
@@ -49,7 +50,8 @@ private:
   const PlanBlock &block;
   std::unique_ptr<Frame> frame;
   std::vector<uint64_t> workspaceOffsets;
-  uint64_t plannedArena = 0; ///< what follows is scratch that steps use one after the other
+  uint64_t deviceScratch = 0; ///< behind what is planned in the device's arena
+  uint64_t plannedArena = 0;  ///< what follows is scratch that steps use one after the other
   struct Operands {
     uint32_t inputs, outputs; ///< first tensor
   };
@@ -118,13 +120,13 @@ Status FrameBuilder::evaluateValues() {
 }
 
 void FrameBuilder::placeValues() {
-  bool placed = block.arenaBytes > 0;
+  bool placed = block.arenaBytes > 0 || block.deviceArenaBytes > 0;
   std::vector<uint64_t> workspaces, sizes = frame->valueBytes;
   for (const PlanStep &step : block.steps)
     workspaces.push_back(step.workspaceBytes);
   for (uint32_t v = 0; v < block.values.size(); ++v) {
     const PlanValue &value = block.values[v];
-    placed &= value.storage != Storage::Arena ||
+    placed &= value.storage != Storage::Arena || value.memory == DVT_MEMORY_DEVICE ||
               std::all_of(value.extents.begin(), value.extents.end(),
                           [](const Extent &extent) { return extent.isStatic(); });
     if (!frame->bound[v])
@@ -136,14 +138,17 @@ void FrameBuilder::placeValues() {
     for (const PlanStep &step : block.steps)
       workspaceOffsets.push_back(step.workspaceOffset);
     plannedArena = block.arenaBytes;
+    deviceScratch = block.deviceArenaBytes;
   } else {
     BlockPlacement placement = placeBlock(block, sizes, workspaces);
     frame->valueOffsets = std::move(placement.valueOffsets);
     workspaceOffsets = std::move(placement.workspaceOffsets);
     plannedArena = placement.arenaBytes;
+    deviceScratch = placement.deviceArenaBytes;
   }
   plannedArena = roundUp(plannedArena);
   frame->arenaBytes = plannedArena;
+  frame->deviceArenaBytes = deviceScratch;
 }
 
 dvt_tensor FrameBuilder::describe(uint32_t v) const {
@@ -153,7 +158,7 @@ dvt_tensor FrameBuilder::describe(uint32_t v) const {
     tensor.strides = block.values[v].strides.data();
   tensor.rank = frame->valueExtents[v].size();
   tensor.type = block.values[v].type;
-  tensor.memory = DVT_MEMORY_HOST;
+  tensor.memory = block.values[v].memory;
   return tensor;
 }
 
@@ -173,7 +178,8 @@ uint32_t FrameBuilder::addTensor(uint32_t v, uint64_t from) {
     tensor.data = const_cast<void *>(frame->constantData[v]);
     break;
   default:
-    frame->arenaSlots.push_back({index, frame->valueOffsets[frame->roots[v]] + offset});
+    (root.memory == DVT_MEMORY_DEVICE ? frame->deviceSlots : frame->arenaSlots)
+        .push_back({index, frame->valueOffsets[frame->roots[v]] + offset});
   }
   frame->tensors.push_back(tensor);
   return index;
@@ -336,6 +342,54 @@ Status FrameBuilder::addKernel(uint32_t index, std::shared_ptr<PreparedKernel> k
   return Status::success();
 }
 
+/// On a device kernels get what they were planned with: nothing is converted around them.
+Status FrameBuilder::addDeviceKernel(uint32_t index, std::shared_ptr<PreparedKernel> kernel) {
+  const PlanStep &step = block.steps[index];
+  const Candidate &candidate = kernel->candidate();
+  auto suits = [&](uint32_t value, const std::string &layout) {
+    return block.values[frame->roots[value]].storage == Storage::Constant ||
+           block.values[value].layout == layout;
+  };
+  Operands first{uint32_t(frame->tensors.size()), 0};
+  for (uint32_t i = 0; i < step.inputs.size(); ++i) {
+    uint32_t value = step.inputs[i];
+    const PlanValue &root = block.values[frame->roots[value]];
+    if (!suits(value, candidate.inputLayouts[i]))
+      return unavailable("step '{}': {} takes '{}' in another layout than planned", step.label,
+                         candidate.label(), block.values[value].name);
+    if (root.storage == Storage::Constant) {
+      auto address =
+          model.deviceConstant(root.index, frame->valueExtents[value], candidate.inputLayouts[i]);
+      if (!address)
+        return address.takeError();
+      frame->constantData[value] = reinterpret_cast<const void *>(*address);
+    }
+    addTensor(value);
+  }
+  first.outputs = frame->tensors.size();
+  for (uint32_t i = 0; i < step.outputs.size(); ++i) {
+    if (!suits(step.outputs[i], candidate.outputLayouts[i]))
+      return unavailable("step '{}': {} gives '{}' in another layout than planned", step.label,
+                         candidate.label(), block.values[step.outputs[i]].name);
+    addTensor(step.outputs[i]);
+  }
+  Action &action = addAction(Action::Kind::Run, index);
+  operands.back() = first;
+  action.onDevice = true;
+  action.run = kernel->runFunction();
+  action.kernel = kernel->handle();
+  action.args.input_count = step.inputs.size();
+  action.args.output_count = step.outputs.size();
+  uint64_t workspace = action.args.workspace_bytes = kernel->workspaceBytes();
+  action.workspaceOffset = workspaceOffsets[index];
+  if (workspace > step.workspaceBytes) { // one after the other all may have what lies behind
+    action.workspaceOffset = deviceScratch;
+    frame->deviceArenaBytes = std::max(frame->deviceArenaBytes, deviceScratch + workspace);
+  }
+  frame->kernels.push_back(std::move(kernel));
+  return Status::success();
+}
+
 Status FrameBuilder::addStep(uint32_t index) {
   const PlanStep &step = block.steps[index];
   auto isBound = [&](const std::vector<uint32_t> &values) {
@@ -351,6 +405,19 @@ Status FrameBuilder::addStep(uint32_t index) {
       return status;
     uint32_t source = addTensor(step.inputs[0]), target = addTensor(step.outputs[0]);
     addCopy(index, source, target, frame->valueBytes[step.outputs[0]]);
+    return Status::success();
+  }
+  case StepKind::Transfer: {
+    bool toDevice = block.values[step.outputs[0]].memory == DVT_MEMORY_DEVICE;
+    if (!known || frame->valueBytes[step.inputs[0]] != frame->valueBytes[step.outputs[0]])
+      return internalError("step '{}': a transfer of unknown size", step.label);
+    if (toDevice)
+      if (Status status = readConstant(step.inputs[0]); !status)
+        return status;
+    uint32_t source = addTensor(step.inputs[0]), target = addTensor(step.outputs[0]);
+    addAction(toDevice ? Action::Kind::ToDevice : Action::Kind::ToHost, index).bytes =
+        frame->valueBytes[step.outputs[0]];
+    operands.back() = {source, target};
     return Status::success();
   }
   case StepKind::Append: {
@@ -401,7 +468,8 @@ Status FrameBuilder::addStep(uint32_t index) {
     if (model.problem(step.problem).hasSymbols() &&
         (!bound.runtimeExtents || bound.label() != step.choice.candidate.label()))
       frame->packedBytes += (*kernel)->packedBytes();
-    return addKernel(index, std::move(*kernel));
+    return bound.memory == DVT_MEMORY_DEVICE ? addDeviceKernel(index, std::move(*kernel))
+                                             : addKernel(index, std::move(*kernel));
   }
   }
   addAction(Action::Kind::Unbound, index);
@@ -446,7 +514,20 @@ void Frame::place(uint8_t *base) {
   for (const Slot &slot : arenaSlots)
     tensors[slot.tensor].data = base + slot.offset;
   for (Action &action : actions)
-    action.args.workspace = action.args.workspace_bytes ? base + action.workspaceOffset : nullptr;
+    if (!action.onDevice)
+      action.args.workspace = action.args.workspace_bytes ? base + action.workspaceOffset : nullptr;
+}
+
+void Frame::placeOnDevice(device::DeviceAddress base, device::StreamHandle stream) {
+  auto pointer = [&](uint64_t offset) { return reinterpret_cast<void *>(base + offset); };
+  for (const Slot &slot : deviceSlots)
+    tensors[slot.tensor].data = pointer(slot.offset);
+  for (Action &action : actions)
+    if (action.onDevice) {
+      action.args.workspace =
+          action.args.workspace_bytes ? pointer(action.workspaceOffset) : nullptr;
+      action.args.stream = stream;
+    }
 }
 
 void *Frame::data(uint32_t value) const {

@@ -22,6 +22,8 @@ struct Action {
     Copy,    ///< bytes of one tensor, unless they are where they shall be
     Write,   ///< extents, as numbers, into a tensor
     Unbound, ///< bound by the session when it gets there
+    ToDevice, ///< bytes of a tensor in host memory to one on the device
+    ToHost    ///< and back
   };
   Kind kind = Kind::Run;
   uint32_t step = 0; ///< of the block
@@ -29,7 +31,8 @@ struct Action {
   dvt_kernel *kernel = nullptr;
   dvt_run_args args{};
   uint64_t workspaceOffset = 0;                  ///< in the arena
-  uint64_t bytes = 0;                            ///< Copy
+  bool onDevice = false;                         ///< Run: with the device's arena, on its stream
+  uint64_t bytes = 0;                            ///< Copy, ToDevice, ToHost
   const Layout *from = nullptr, *to = nullptr;   ///< Reorder
   const std::vector<int64_t> *extents = nullptr; ///< Reorder; Write: the numbers
 };
@@ -41,7 +44,7 @@ public:
                                                 const SymbolValues &symbols);
 
   std::vector<Action> actions;
-  uint64_t arenaBytes = 0;
+  uint64_t arenaBytes = 0, deviceArenaBytes = 0;
   bool hasUnbound = false;
   uint64_t packedBytes = 0; ///< of constants that kernels bound for this frame's extents packed
 
@@ -54,6 +57,8 @@ public:
 
   /// Points everything in the arena to where the arena is.
   void place(uint8_t *arena);
+  /// Likewise on the device, where kernels then work on `stream`.
+  void placeOnDevice(device::DeviceAddress arena, device::StreamHandle stream);
   /// Points everything that is model input (or output) `index` to its memory.
   void setInput(uint32_t index, void *data) { setBorder(inputData, inputSlots, index, data); }
   void setOutput(uint32_t index, void *data) { setBorder(outputData, outputSlots, index, data); }
@@ -81,7 +86,7 @@ private:
   std::vector<uint64_t> valueBytes, valueOffsets;
   std::vector<const void *> constantData; ///< by value
   std::vector<dvt_tensor> tensors;        ///< does not move once built
-  std::vector<Slot> arenaSlots;
+  std::vector<Slot> arenaSlots, deviceSlots;
   Slots inputSlots, outputSlots;
   std::vector<void *> inputData, outputData;
   uint8_t *arena = nullptr;

@@ -71,7 +71,9 @@ std::shared_ptr<PreparedKernel> Model::Search::prepare(const Provider &provider,
 
 std::optional<PreparedKernel::Request>
 Model::Search::request(const Provider &provider, const Candidate &candidate, int32_t kernel) {
-  PreparedKernel::Request request{&provider, &model.target, &problem, &candidate, {}};
+  PreparedKernel::Request request{&provider, &target(), &problem, &candidate, {}};
+  if (onDevice())
+    request.device = model.planDevice;
   request.threads = model.threads();
   request.memory = model.planMemory ? model.planMemory
                                     : std::make_shared<ConstantMemory>(model.options.allocator, 0);
@@ -118,7 +120,7 @@ std::shared_ptr<PreparedKernel> Model::Search::otherVersion(const KernelChoice &
       loadableVersion(provider->version()) == loadableVersion(choice.providerVersion))
     return nullptr;
   ProviderLock lock;
-  Proposal proposal = provider->propose(model.target, problem);
+  Proposal proposal = provider->propose(target(), problem);
   for (const Candidate &candidate : proposal.candidates)
     if (candidate.label() == choice.candidate.label())
       return prepare(*provider, candidate, -1);
@@ -143,7 +145,7 @@ std::shared_ptr<PreparedKernel> Model::Search::offered(const Provider &provider,
   if (provider.functions().compile)
     return nullptr; // its kernels need a compiler, which is not here
   ProviderLock lock;
-  Proposal proposal = provider.propose(model.target, problem);
+  Proposal proposal = provider.propose(target(), problem);
   auto rank = [&](const Candidate &candidate) {
     return std::make_pair(preferred.empty() || candidate.algorithm != preferred,
                           candidate.estimateMicros < 0 ? INFINITY : candidate.estimateMicros);
@@ -191,7 +193,7 @@ Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t blockNumber, ui
     kernel = search.otherVersion(*step.fallback);
   for (bool mayConvert : {false, true})
     for (const auto &provider : options.plugins->providers())
-      if (!kernel)
+      if (!kernel && (!mayConvert || !search.onDevice()))
         kernel = search.offered(*provider, mayConvert);
   if (!kernel)
     return unavailable("step '{}' ({}): no kernel can run it here: {}", step.label,

@@ -17,6 +17,9 @@ struct Model::Search {
   const Problem &problem;
   std::string reasons = {};
 
+  bool onDevice() const { return step.choice.candidate.memory == DVT_MEMORY_DEVICE; }
+  const Target &target() const { return onDevice() ? *model.plan().device : model.target; }
+
   void because(const std::string &reason) { reasons += (reasons.empty() ? "" : "; ") + reason; }
   /// The provider of a choice, in the version that the plan was made with or in any; null where it
   /// is not there.

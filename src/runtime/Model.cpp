@@ -121,6 +121,8 @@ Status Model::start() {
   }
   if (Status status = checkTarget(); !status)
     return status;
+  if (Status status = openDevice(); !status)
+    return status;
   if (!crew)
     if (Status status = checkConstants(); !status)
       return status;
@@ -274,6 +276,7 @@ Status Model::prepareStep(uint32_t block, uint32_t number) {
   case StepKind::Scan:
   case StepKind::Refuse:
   case StepKind::Append:
+  case StepKind::Transfer:
     return Status::success();
   case StepKind::Kernel:
   case StepKind::LateBound:
@@ -406,7 +409,8 @@ void Model::evictPackedConstants() {
     for (const PlanStep &step : block.steps) {
       const auto &kernel = stepKernels[number++];
       if (!kernel || step.kind != StepKind::Kernel ||
-          kernel->candidate().packing == DVT_PACKING_NONE)
+          (kernel->candidate().packing == DVT_PACKING_NONE &&
+           kernel->candidate().memory == DVT_MEMORY_HOST))
         for (uint32_t value : step.inputs)
           need(value);
     }

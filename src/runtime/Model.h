@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "artifact/Artifact.h"
+#include "device/Device.h"
 #include "runtime/HostMemory.h"
 #include "runtime/LoadCrew.h"
 #include "runtime/PreparedKernel.h"
@@ -35,6 +36,7 @@ struct ModelOptions {
   Log log;
   bool alternatives = false;  ///< keep what else was on offer, which only explaining needs
   bool checkConstants = true; ///< compare each constant with its digest
+  std::string deviceDrivers;  ///< as dvt_host.device_drivers; empty: the system's
 };
 
 /// Where the time of loading went. Of what several threads do at once, the time of all of them
@@ -94,6 +96,13 @@ public:
   Expected<const void *> constantData(uint32_t constant, const std::vector<int64_t> &extents,
                                       const std::string &layout);
 
+  /// That runs steps of the plan in its own memory; null where none does.
+  const std::shared_ptr<device::Device> &device() const { return planDevice; }
+  /// The same on the device, where it is brought once; as long as the model lives. The device is
+  /// current. Any thread may call it.
+  Expected<device::DeviceAddress>
+  deviceConstant(uint32_t constant, const std::vector<int64_t> &extents, const std::string &layout);
+
 private:
   explicit Model(const ModelOptions &options);
   Status start();
@@ -103,6 +112,7 @@ private:
   void beginCheck();
   /// What the crew found, once it has finished: the first constant that is wrong.
   Status endCheck();
+  Status openDevice();
   Status checkTarget() const;
   Status checkConstants();
   Status prepareSteps();
@@ -122,6 +132,7 @@ private:
   ModelOptions options;
   Artifact artifact;
   Target target;
+  std::shared_ptr<device::Device> planDevice; ///< outlives all that lies on it
   std::vector<Problem> problems;
   std::vector<uint32_t> firstSteps; ///< of each block
   std::unique_ptr<ParallelFor> ownParallel;
@@ -140,7 +151,8 @@ private:
   double packingMicros = 0;
   std::shared_ptr<ConstantMemory> planMemory; ///< while the plan's steps are prepared
   std::map<std::string, std::unique_ptr<HostBuffer>> convertedConstants; ///< outlive the kernels
-  std::vector<std::shared_ptr<PreparedKernel>> stepKernels; ///< of all blocks, one after another
+  std::map<std::string, device::DeviceMemory> deviceConstants; ///< by number, extents and layout
+  std::vector<std::shared_ptr<PreparedKernel>> stepKernels;    ///< of all blocks, one after another
   std::vector<std::string> stepNotes;
   /// Equal steps with equal constants share a kernel.
   std::map<std::string, std::weak_ptr<PreparedKernel>> kernelsByKey;

@@ -54,6 +54,8 @@ std::vector<std::shared_ptr<PreparedKernel>> Model::prepareAhead() {
       const Candidate &candidate = step.choice.candidate;
       if (candidate.provider.empty() || (problem.hasSymbols() && !candidate.runtimeExtents))
         continue;
+      if (candidate.memory == DVT_MEMORY_DEVICE)
+        continue; // its device is current in one thread
       Search search{*this, block, step, problem};
       const Provider *provider = search.providerOf(step.choice, true);
       if (!provider || !provider->preparesConcurrently())

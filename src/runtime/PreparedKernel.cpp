@@ -60,6 +60,7 @@ PreparedKernel::prepare(const Request &request,
   std::shared_ptr<PreparedKernel> result(new PreparedKernel());
   result->chosen = *request.candidate;
   result->api = &request.provider->functions();
+  result->device = request.device;
   result->keepAlive = std::move(keepAlive);
   result->keepAlive.push_back(request.memory);
 
@@ -105,6 +106,8 @@ PreparedKernel::~PreparedKernel() {
   if (!kernel)
     return;
   ProviderLock lock;
+  if (device)
+    (void)device->makeCurrent();
   api->destroy_kernel(kernel);
 }
 

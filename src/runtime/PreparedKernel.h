@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "device/Device.h"
 #include "runtime/ConstantMemory.h"
 #include "support/Plugin.h"
 
@@ -29,6 +30,7 @@ public:
     ConstantMemory::Share share = {}; ///< of it, which is used first
     double *packingMicros = nullptr;  ///< the time spent on packing is added to it
     bool kernelIsExecutable = false;  ///< its bytes may be run where they are
+    std::shared_ptr<device::Device> device = nullptr; ///< that it runs on, current now
   };
   /// `keepAlive` is what must outlive the kernel: the plug-ins and the memory of its constants and
   /// bytes.
@@ -55,6 +57,7 @@ private:
   const dvt_provider_api *api = nullptr;
   dvt_kernel *kernel = nullptr;
   uint64_t workspace = 0;
+  std::shared_ptr<device::Device> device;
   std::vector<std::shared_ptr<const void>> keepAlive;
 };
 

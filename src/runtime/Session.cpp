@@ -96,6 +96,14 @@ Session::Session(std::shared_ptr<Model> model, uint32_t number, Session *outer)
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model) {
   std::unique_ptr<Session> session(new Session(std::move(model), 0, nullptr));
+  if (const auto &device = session->owner->device()) {
+    if (Status status = device->makeCurrent(); !status)
+      return status.takeError();
+    auto stream = device->createStream();
+    if (!stream)
+      return stream.takeError();
+    session->stream = std::move(*stream);
+  }
   if (!session->isFixed())
     return session;
   // Without symbols there is one frame: make it now, so that the first run does not pay for it.
@@ -281,7 +289,7 @@ Status Session::chooseFrame() {
     return unavailable("no memory for {} bytes of intermediate results",
                        current->frame->arenaBytes);
   current->frame->place(arena.data());
-  return Status::success();
+  return placeOnDevice();
 }
 
 Status Session::pointInputs() {
@@ -375,8 +383,16 @@ Status Session::runActions() {
       dvt_code code = action.run(action.kernel, &action.args, &error);
       if (code != DVT_OK) [[unlikely]]
         return failure(action, code, error);
+      if (stepMicros && action.onDevice) // times are those of the work, not of giving it
+        if (Status status = finishDevice(); !status)
+          return status;
       break;
     }
+    case Action::Kind::ToDevice:
+    case Action::Kind::ToHost:
+      if (Status status = moveBytes(action); !status)
+        return status;
+      break;
     case Action::Kind::Reorder:
       reorder(action.args.inputs[0].type, *action.extents, *action.from, action.args.inputs[0].data,
               *action.to, action.args.outputs[0].data);
@@ -399,7 +415,7 @@ Status Session::runActions() {
       before = now;
     }
   }
-  return Status::success();
+  return finishDevice();
 }
 
 Status Session::resolve(uint32_t value) {
@@ -479,6 +495,9 @@ Status Session::run(std::vector<double> *micros) {
     micros->assign(owner->stepCount(), 0);
   stepMicros = micros ? micros->data() : nullptr;
   ThreadScope threads(owner->usesOpenMp(), owner->threads());
+  if (stream)
+    if (Status status = owner->device()->makeCurrent(); !status)
+      return status;
   return runOnce();
 }
 

@@ -20,6 +20,7 @@ namespace dovetail {
 class Session {
 public:
   static Expected<std::unique_ptr<Session>> create(std::shared_ptr<Model> model);
+  ~Session();
 
   /// Memory of an input, lent until it is bound again. `strides` in elements; empty for dense
   /// row-major. Memory that is strided or not aligned to 64 bytes is copied at each run.
@@ -108,6 +109,10 @@ private:
   Status pointInputs();
   Status pointOutputs();
   Status runActions();
+  Status moveBytes(const Action &action);
+  Status placeOnDevice();
+  /// Waits for what the device still has to do.
+  Status finishDevice();
   Status runUnbound(const Action &action);
   Status finish();
   /// Extents of a value that the frame does not bind, from the symbols known by now.
@@ -136,7 +141,9 @@ private:
   Remembered *current = nullptr;
   std::vector<int64_t> signature;
   HostBuffer arena;
-  bool changed = true; ///< a binding changed since the last run
+  device::DeviceMemory deviceArena;
+  std::unique_ptr<device::Stream> stream; ///< null where nothing runs on a device
+  bool changed = true;                    ///< a binding changed since the last run
   uint64_t runs = 0;
   std::atomic<bool> cancelled{false};
   std::atomic<bool> *cancelFlag; ///< that of the model's session

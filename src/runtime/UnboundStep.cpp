@@ -197,6 +197,8 @@ Status UnboundStep::run() {
       std::memmove(to.data, from.data, *bytes);
     return Status::success();
   }
+  case StepKind::Transfer:
+    return internalError("step '{}': a transfer of unknown size", step.label);
   case StepKind::Append: {
     if (Status status = session.lendState(step.outputs[0]); !status)
       return status;

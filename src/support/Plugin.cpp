@@ -244,6 +244,7 @@ PluginSet PluginSet::load(const Options &options) {
       dvt_host host{};
       host.struct_size = sizeof(host);
       host.library_path = options.vendorPath.c_str();
+      host.device_drivers = options.deviceDrivers.c_str();
       host.log_context = options.logContext;
       host.log = options.log;
       host.runs_only = options.runsOnly;

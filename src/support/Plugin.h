@@ -103,6 +103,7 @@ public:
   struct Options {
     std::vector<std::string> folders; ///< searched in order for dovetail_*.so
     std::string vendorPath;           ///< dvt_host.library_path
+    std::string deviceDrivers;        ///< dvt_host.device_drivers
     std::vector<std::string> only;    ///< names; empty means all
     bool runsOnly = false;            ///< dvt_host.runs_only
     void (*log)(void *, int, const char *) = nullptr;

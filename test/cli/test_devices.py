@@ -26,6 +26,12 @@ def test_doctor_lists_them(dovetail):
     assert sorted(known["target"] for known in report["device_targets"]) == sorted(TARGETS)
 
 
+def test_steps_stay_here_where_no_provider_serves_the_device(dovetail, tiny):
+    dovetail("compile", tiny, "--target=cuda:sm_90", "--select=estimate", "--only=reference", "-o", "tiny.dvt")
+    dovetail.refuses(3, "run", "tiny.dvt", DOVETAIL_DRIVERS="cuda=/nowhere/x.so",
+                     says="compiled for cuda:sm_90, which cannot run here.*no driver")
+
+
 @pytest.mark.parametrize("command", ["run", "compile", "bench", "explain", "problem"])
 def test_unknown_target(dovetail, tiny, command):
     what = RELU if command == "problem" else tiny

@@ -91,7 +91,7 @@ TEST(ExtentSources, ShapeDataAndViewsWaitForData) {
   EXPECT_TRUE(sources.ofOp(sketch.table.ops[0]).empty());
   std::vector<CoverOption> options;
   std::vector<OptionMeaning> meanings;
-  addFreeOptions(sketch.table, options, meanings);
+  addFreeOptions(sketch.table, std::nullopt, options, meanings);
   ASSERT_EQ(options.size(), 2u);
   EXPECT_EQ(options[0].needs, (std::vector<LayoutState>{{sketch.y, 0}, {sketch.found, 0}}));
   EXPECT_EQ(options[1].needs, (std::vector<LayoutState>{{sketch.found, 0}}));

@@ -284,6 +284,7 @@ PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &o
   options.runsOnly = runsOnly;
   options.folders = session.environment.pluginFolders;
   options.vendorPath = session.environment.vendorPath;
+  options.deviceDrivers = session.environment.deviceDrivers;
   options.only = only;
   PluginSet plugins = PluginSet::load(options);
   for (const PluginSet::Failure &failure : plugins.failures())

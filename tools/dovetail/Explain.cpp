@@ -37,6 +37,8 @@ std::string chosenLabel(const PlanStep &step) {
     return "refused";
   case StepKind::Append:
     return "appended by the runtime";
+  case StepKind::Transfer:
+    return "transferred by the runtime";
   }
   return "";
 }
@@ -72,6 +74,8 @@ SymbolValues timedAt(const Plan &plan, const PlanStep &step) {
   return sizes;
 }
 
+bool isOnDevice(const PlanStep &step) { return step.choice.candidate.memory == DVT_MEMORY_DEVICE; }
+
 /// A step and where it stands.
 struct Placed {
   const PlanStep *step;
@@ -103,10 +107,12 @@ std::map<std::string, std::pair<unsigned, double>> shares(const Plan &plan) {
   std::map<std::string, std::pair<unsigned, double>> result;
   for (const Placed &placed : allSteps(plan)) {
     const PlanStep &step = *placed.step;
-    if (step.kind != StepKind::Kernel && step.kind != StepKind::LateBound)
+    if (step.kind != StepKind::Kernel && step.kind != StepKind::LateBound &&
+        step.kind != StepKind::Transfer)
       continue;
     bool conversion = step.report < plan.reports.size() && plan.reports[step.report].conversion;
-    std::string who = conversion                         ? "layout conversions"
+    std::string who = step.kind == StepKind::Transfer    ? "transfers"
+                      : conversion                       ? "layout conversions"
                       : step.kind == StepKind::LateBound ? step.lateProviders.front() + " (late)"
                                                          : step.choice.candidate.provider;
     auto &[count, micros] = result[who];
@@ -165,6 +171,9 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
       item["workspace_bytes"] = step.workspaceBytes;
       item["in_place"] = isInPlace(block, step);
       item["strided"] = isStrided(block, step);
+      item["on_device"] = isOnDevice(step);
+      if (isOnDevice(step))
+        item["registers"] = step.choice.candidate.registers;
       if (step.fallback)
         item["fallback"] = step.fallback->candidate.label();
     }
@@ -200,6 +209,8 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
                        {"chosen", timing.chosen}});
   return {{"model", plan.model},
           {"target", plan.target.text()},
+          {"device", plan.device ? plan.device->text() : ""},
+          {"device_arena_bytes", plan.blocks.front().deviceArenaBytes},
           {"selection", plan.selection},
           {"providers", plan.providers},
           {"arena_bytes", plan.blocks.front().arenaBytes},
@@ -215,6 +226,9 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
 void printExplanation(const Plan &plan, const std::vector<StepState> &states, bool everything) {
   std::printf("%s on %s, chosen by %s\n", plan.model.c_str(), plan.target.text().c_str(),
               plan.selection.c_str());
+  if (plan.device)
+    std::printf("  device %s; times of its kernels and of transfers are predictions\n",
+                plan.device->text().c_str());
   if (plan.problemsTimed + plan.problemsFromCache + plan.problemsEstimated > 0)
     std::printf("  problems: %u timed, %u from the cache, %u by estimates\n", plan.problemsTimed,
                 plan.problemsFromCache, plan.problemsEstimated);
@@ -238,8 +252,9 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
     const RegionReport *report =
         step.report < plan.reports.size() ? &plan.reports[step.report] : nullptr;
     std::printf("\n%s\n", step.label.c_str());
-    std::printf("  %10s  %s%s%s\n", duration(report ? report->micros : -1).c_str(),
-                chosenLabel(step).c_str(), isInPlace(block, step) ? ", in place" : "",
+    std::printf("  %10s  %s%s%s%s\n", duration(report ? report->micros : -1).c_str(),
+                chosenLabel(step).c_str(), isOnDevice(step) ? ", on the device" : "",
+                isInPlace(block, step) ? ", in place" : "",
                 isStrided(block, step) ? ", strided" : "");
     if (SymbolValues sizes = timedAt(plan, step); !sizes.empty())
       std::printf("              timed at %s\n", plan::sizesText(sizes).c_str());

@@ -159,6 +159,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   modelOptions.threads = common.threads;
   modelOptions.log = session->log;
   modelOptions.alternatives = true;
+  modelOptions.deviceDrivers = session->environment.deviceDrivers;
   auto start = std::chrono::steady_clock::now();
   if (opened.isArtifact) {
     if (!stages.stopAfter.empty() || !stages.dumps.empty() || !common.force.empty() ||

@@ -55,3 +55,29 @@ KERNEL void deadlock(void *const *, const Thread *thread) {
     thread->barrier(thread->context);
 }
 KERNEL const unsigned deadlock_arguments = 0;
+
+/// (x, y, count): y = max(x, 0).
+KERNEL void relu(void *const *arguments, const Thread *thread) {
+  auto *x = argument<const float *>(arguments, 0);
+  auto *y = argument<float *>(arguments, 1);
+  int64_t i = int64_t(thread->block) * kThreads + thread->thread;
+  if (i < argument<int64_t>(arguments, 2))
+    y[i] = x[i] > 0 ? x[i] : 0;
+}
+KERNEL const unsigned relu_arguments = 3, relu_without_barriers = 1;
+
+/// (a, b, c, m, n, k): c[m,n] = a[m,k] * b[k,n], an element for each thread.
+KERNEL void mat_mul(void *const *arguments, const Thread *thread) {
+  auto *a = argument<const float *>(arguments, 0), *b = argument<const float *>(arguments, 1);
+  auto *c = argument<float *>(arguments, 2);
+  auto m = argument<int64_t>(arguments, 3), n = argument<int64_t>(arguments, 4),
+       k = argument<int64_t>(arguments, 5);
+  int64_t i = int64_t(thread->block) * kThreads + thread->thread;
+  if (i >= m * n)
+    return;
+  float sum = 0;
+  for (int64_t j = 0; j < k; ++j)
+    sum += a[i / n * k + j] * b[j * n + i % n];
+  c[i] = sum;
+}
+KERNEL const unsigned mat_mul_arguments = 6, mat_mul_without_barriers = 1;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session does on a device: it has a stream and an arena there, moves bytes to and fro, and
+// waits at the end of a run and wherever the host reads.
+#include "runtime/Session.h"
+
+namespace dovetail {
+
+Session::~Session() {
+  if (stream && owner->device()->makeCurrent())
+    (void)stream->synchronize(); // what it still reads and writes is about to go
+}
+
+Status Session::finishDevice() { return stream ? stream->synchronize() : Status::success(); }
+
+/// Points the frame to the arena on the device, a larger one where it has to be.
+Status Session::placeOnDevice() {
+  if (!stream)
+    return Status::success();
+  uint64_t bytes = current->frame->deviceArenaBytes;
+  if (deviceArena.bytes() < bytes) {
+    if (Status status = finishDevice(); !status)
+      return status;
+    deviceArena.reset();
+    auto memory = owner->device()->allocate(bytes);
+    if (!memory)
+      return unavailable("no memory on the device for {} bytes of intermediate results: {}", bytes,
+                         memory.error().message);
+    deviceArena = std::move(*memory);
+  }
+  current->frame->placeOnDevice(deviceArena.address(), stream->handle());
+  return Status::success();
+}
+
+Status Session::moveBytes(const Action &action) {
+  if (action.bytes == 0)
+    return Status::success();
+  device::DeviceDriver &driver = owner->device()->driver();
+  void *from = action.args.inputs[0].data, *to = action.args.outputs[0].data;
+  bool toDevice = action.kind == Action::Kind::ToDevice;
+  Status status = toDevice ? driver.copyToDevice(reinterpret_cast<device::DeviceAddress>(to), from,
+                                                 action.bytes, stream->handle())
+                           : driver.copyToHost(to, reinterpret_cast<device::DeviceAddress>(from),
+                                               action.bytes, stream->handle());
+  // What is read here must have come; what is read there may change here afterwards.
+  if (status && (!toDevice || stepMicros))
+    status = stream->synchronize();
+  if (!status)
+    return Error{status.error().kind, fmt::format("step '{}': {}", block.steps[action.step].label,
+                                                  status.error().message)};
+  return Status::success();
+}
+
+} // namespace dovetail

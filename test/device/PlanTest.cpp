@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans with steps on a device: made by the planner, stored, loaded and run on the simulated one.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "SimulatedDriver.h"
+#include "artifact/PlanCheck.h"
+#include "plan/Planner.h"
+#include "plan/TableSketch.h"
+#include "runtime/Session.h"
+
+using namespace dovetail;
+using namespace dovetail::device;
+using dovetail::plan::OpRole;
+using dovetail::plan::TableSketch;
+using testing::HasSubstr;
+
+namespace {
+
+const std::string kDrivers = "cuda=" + simulatedPath("cuda") + ":rocm=" + simulatedPath("rocm");
+const std::vector<std::string> kFolders = {DOVETAIL_BINARY_DIR "/test/device-plugins",
+                                           DOVETAIL_BINARY_DIR "/lib/dovetail"};
+
+class DevicePlan : public testing::TestWithParam<std::string> {
+protected:
+  void SetUp() override {
+    auto known = findDescription(target(), {DOVETAIL_SOURCE_DIR "/src/device/descriptions"});
+    ASSERT_TRUE(known) << known.error().message;
+    description = *known;
+    options.device = description.target();
+    options.select = plan::Select::Estimate;
+    options.only = {"simulated", "reference"};
+    options.worker.executable = DOVETAIL_WORKER;
+    options.worker.plugins = kFolders;
+    weights.resize(32 * 16);
+    std::iota(weights.begin(), weights.end(), -100.f);
+  }
+  std::string target() const { return GetParam() == "cuda" ? "cuda:sm_90" : "rocm:gfx942"; }
+  uint64_t count(const char *what) { return simulatedCount(GetParam(), what); }
+
+  /// relu(x * w) + relu(x * w), flattened; x is [64,32].
+  TableSketch sketch() {
+    TableSketch sketch;
+    uint32_t x = sketch.input({64, 32}), w = sketch.value({32, 16}, true);
+    sketch.table.values[w].data = weights.data();
+    sketch.table.values[w].dataBytes = weights.size() * 4;
+    uint32_t product = sketch.op("mat_mul", OpRole::Contraction, {x, w}, {64, 16}, 13);
+    uint32_t flat = sketch.op("flatten", OpRole::View, {product}, {1024}, 13);
+    uint32_t positive = sketch.op("relu", OpRole::Pointwise, {flat}, {1024}, 14);
+    sketch.output(sketch.op("add", OpRole::Pointwise, {positive, positive}, {1024}, 14));
+    return sketch;
+  }
+  std::vector<float> truth(const std::vector<float> &x) const {
+    std::vector<float> result;
+    for (int i = 0; i < 64; ++i)
+      for (int j = 0; j < 16; ++j) {
+        float sum = 0;
+        for (int k = 0; k < 32; ++k)
+          sum += x[i * 32 + k] * weights[k * 16 + j];
+        result.push_back(2 * std::max(sum, 0.f));
+      }
+    return result;
+  }
+
+  Expected<Plan> makePlan() {
+    TableSketch sketch = this->sketch();
+    linkUsers(sketch.table);
+    std::map<std::string, std::string> providers;
+    for (const std::string &name : options.only)
+      providers[name] = name == "reference" ? "1" : "1.0";
+    options.worker.only = options.only;
+    auto cache = plan::PlanCache::open("", {});
+    if (!cache)
+      return cache.takeError();
+    plan::Planner planner(sketch.table, Target::host(1), providers, **cache, options);
+    if (Status status = planner.evaluate(); !status)
+      return status.takeError();
+    return planner.choose(plan::Prefer::Cost);
+  }
+  ModelOptions modelOptions() const {
+    PluginSet::Options given;
+    given.folders = kFolders;
+    given.deviceDrivers = kDrivers;
+    given.only = {"simulated", "reference"};
+    ModelOptions options;
+    options.plugins = std::make_shared<const PluginSet>(PluginSet::load(given));
+    options.deviceDrivers = kDrivers;
+    return options;
+  }
+  std::vector<float> run(Session &session, std::vector<float> &x) {
+    Status status = session.bindInput(0, x.data(), std::vector<int64_t>{64, 32});
+    EXPECT_TRUE(status) << status.error().message;
+    status = session.run();
+    EXPECT_TRUE(status) << status.error().message;
+    const auto *first = static_cast<const float *>(session.output(0).data);
+    return {first, first + 1024};
+  }
+  static std::vector<float> input(float first) {
+    std::vector<float> x(64 * 32);
+    std::iota(x.begin(), x.end(), first);
+    return x;
+  }
+  static size_t countOf(const Plan &plan, StepKind kind) {
+    const auto &steps = plan.blocks[0].steps;
+    return std::count_if(steps.begin(), steps.end(),
+                         [&](const PlanStep &step) { return step.kind == kind; });
+  }
+
+  DeviceDescription description;
+  plan::PlannerOptions options;
+  std::vector<float> weights;
+};
+
+TEST_P(DevicePlan, TransfersCostWhatTheDescriptionSays) {
+  options.only = {"simulated"};
+  description.transferMicros = 1e6;
+  description.linkGigabytesPerSecond = 0.001; // a byte takes a microsecond
+  options.device = description.target();
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  for (const PlanStep &step : made->blocks[0].steps)
+    if (step.kind == StepKind::Transfer) {
+      double bytes = made->blocks[0].values[step.inputs[0]].bytes;
+      EXPECT_DOUBLE_EQ(made->reports[step.report].micros, 1e6 + bytes) << step.label;
+    }
+}
+
+TEST_P(DevicePlan, WithoutKernelsForItEverythingStaysHere) {
+  options.only = {"reference"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(countOf(*made, StepKind::Transfer), 0u);
+  EXPECT_EQ(made->blocks[0].deviceArenaBytes, 0u);
+  auto model = Model::create(std::move(*made), modelOptions());
+  ASSERT_TRUE(model) << model.error().message;
+  auto session = Session::create(*model);
+  ASSERT_TRUE(session) << session.error().message;
+  std::vector<float> x = input(-9);
+  EXPECT_EQ(run(**session, x), truth(x));
+}
+
+TEST_P(DevicePlan, TransfersStandAtTheBorderOnly) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->device->name(), target());
+  EXPECT_EQ(countOf(*made, StepKind::Transfer), 2u);
+  EXPECT_EQ(countOf(*made, StepKind::Kernel), 3u);
+  EXPECT_GT(made->blocks[0].deviceArenaBytes, 0u);
+  ASSERT_TRUE(checkPlan(*made));
+  for (const PlanStep &step : made->blocks[0].steps)
+    EXPECT_GT(made->reports[step.report].micros, 0) << step.label;
+  for (const PlanValue &value : made->blocks[0].values)
+    if (value.storage == Storage::Alias) {
+      EXPECT_EQ(value.memory, DVT_MEMORY_DEVICE);
+    }
+}
+
+TEST_P(DevicePlan, RunsOnTheDevice) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  {
+    auto model = Model::create(std::move(*made), modelOptions());
+    ASSERT_TRUE(model) << model.error().message;
+    auto session = Session::create(*model), other = Session::create(*model);
+    ASSERT_TRUE(session && other) << session.error().message;
+    uint64_t launches = count("launches"), copies = count("copies to the device"),
+             bytes = count("bytes to the device");
+    for (float first : {-5000.f, 1.f, 77.f}) {
+      std::vector<float> x = input(first);
+      EXPECT_EQ(run(**session, x), truth(x));
+    }
+    std::vector<float> x = input(-7);
+    EXPECT_EQ(run(**other, x), truth(x));
+    EXPECT_EQ(count("launches"), launches + 4 * 3);
+    EXPECT_EQ(count("copies to the device"), copies + 4) << "constants are there already";
+    EXPECT_EQ(count("bytes to the device"), bytes + 4 * 64 * 32 * 4);
+    std::vector<double> micros;
+    ASSERT_TRUE((*session)->run(&micros));
+    EXPECT_EQ(micros.size(), 5u);
+  }
+  EXPECT_EQ(count("blocks"), 0u);
+  EXPECT_EQ(count("streams"), 0u);
+  EXPECT_EQ(count("live modules"), 0u);
+}
+
+TEST_P(DevicePlan, IsStored) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("device-plan-{}.dvt", ::getpid()))
+          .string();
+  Status written = writeArtifact(*made, path);
+  ASSERT_TRUE(written) << written.error().message;
+  {
+    auto read = readArtifact(path, {});
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->plan.device->text(), options.device->text());
+    EXPECT_EQ(read->plan.device->description, options.device->description);
+    EXPECT_EQ(read->plan.blocks[0].deviceArenaBytes, made->blocks[0].deviceArenaBytes);
+    auto model = Model::load(path, modelOptions());
+    ASSERT_TRUE(model) << model.error().message;
+    auto session = Session::create(*model);
+    ASSERT_TRUE(session) << session.error().message;
+    std::vector<float> x = input(3);
+    EXPECT_EQ(run(**session, x), truth(x));
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_P(DevicePlan, WithoutItsDeviceItSaysSo) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  ModelOptions nowhere = modelOptions();
+  nowhere.deviceDrivers = GetParam() + "=/nowhere/driver.so";
+  auto model = Model::create(*made, nowhere);
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().kind, ErrorKind::Unavailable);
+  EXPECT_THAT(model.error().message, HasSubstr("compiled for " + target()));
+  EXPECT_THAT(model.error().message, HasSubstr("/nowhere/driver.so"));
+  made->device->architecture = GetParam() == "cuda" ? "sm_80" : "gfx90a";
+  model = Model::create(*made, modelOptions());
+  ASSERT_FALSE(model);
+  EXPECT_THAT(model.error().message, HasSubstr("the device here is " + target()));
+}
+
+TEST_P(DevicePlan, MemoryIsChecked) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  auto refuses = [&](auto change, const char *says) {
+    Plan plan = *made;
+    change(plan, plan.blocks[0]);
+    auto checked = checkPlan(plan);
+    ASSERT_FALSE(checked) << says;
+    EXPECT_EQ(checked.error().kind, ErrorKind::BadInput);
+    EXPECT_THAT(checked.error().message, HasSubstr(says));
+  };
+  refuses([](Plan &plan, PlanBlock &) { plan.device.reset(); }, "lies on a device");
+  refuses([](Plan &plan, PlanBlock &) { plan.device->description.clear(); },
+          "without a description");
+  refuses([](Plan &plan, PlanBlock &) { plan.target = *plan.device; }, "the plan's processor is");
+  refuses([](Plan &, PlanBlock &b) { b.values[b.inputs[0]].memory = DVT_MEMORY_DEVICE; },
+          "is no constant, intermediate result");
+  auto kernel = [](PlanBlock &b) -> PlanStep & {
+    return *std::find_if(b.steps.begin(), b.steps.end(),
+                         [](const PlanStep &step) { return step.kind == StepKind::Kernel; });
+  };
+  refuses([&](Plan &, PlanBlock &b) { kernel(b).choice.candidate.memory = DVT_MEMORY_HOST; },
+          "lies in other memory than the step works in");
+  refuses([&](Plan &, PlanBlock &b) { kernel(b).fallback.emplace(); },
+          "its fallback works in other");
+  refuses([](Plan &, PlanBlock &b) { b.steps[0].kind = StepKind::Copy; }, "lies in other memory");
+  refuses([](Plan &, PlanBlock &b) { b.steps[0].outputs = b.steps[0].inputs; },
+          "inside one memory");
+  refuses(
+      [](Plan &, PlanBlock &b) {
+        for (PlanValue &value : b.values)
+          if (value.storage == Storage::Arena && value.memory == DVT_MEMORY_DEVICE)
+            value.offset += 64;
+      },
+      "lies wrongly in the arena");
+  refuses([](Plan &, PlanBlock &b) { b.deviceArenaBytes = 256; }, "outside the arena");
+}
+
+INSTANTIATE_TEST_SUITE_P(, DevicePlan, testing::Values("cuda", "rocm"),
+                         [](const auto &info) { return info.param; });
+
+} // namespace
