@@ -4,6 +4,7 @@
 // on anything but the problem and the target.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <tuple>
@@ -103,13 +104,17 @@ TEST(Kernel, TensorsAreChecked) {
   fixture.native.functions().destroy_kernel(kernel);
 }
 
-/// Mappings of code that belong to no file.
+/// Pages of code that belong to no file.
 size_t anonymousCode() {
   std::ifstream maps("/proc/self/maps");
-  size_t count = 0;
-  for (std::string line; std::getline(maps, line);)
-    count += line.find(" r-xp 00000000 00:00 0") != std::string::npos && line.back() != ']';
-  return count;
+  size_t pages = 0;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    if (line.find(" r-xp 00000000 00:00 0") != std::string::npos && line.back() != ']' &&
+        std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2)
+      pages += (end - begin) / 4096;
+  }
+  return pages;
 }
 
 // Where the host lets kernels be executed, code runs where it is; else, or where it is not aligned,
@@ -132,7 +137,7 @@ TEST(Kernel, CodeInExecutableMemoryIsNotCopied) {
                               &kernel, error),
               DVT_OK)
         << error.message;
-    EXPECT_EQ(anonymousCode(), before + copies);
+    EXPECT_EQ(anonymousCode() > before, copies > 0);
     alignas(64) float memories[3][64] = {};
     std::fill_n(memories[0], 128, 2.5f);
     int64_t extent = 64;

@@ -250,7 +250,8 @@ Checked checkProblem(const std::string &text, const CheckOptions &options) {
                         checked.refusals.push_back(std::string(family) + ": " + reason);
                       }};
     for (const ScheduleFamily &family : scheduleFamilies())
-      family.propose(reader, machine, sink);
+      if (family.serves(machine))
+        family.propose(reader, machine, sink);
     for (const Schedule &schedule : offered) {
       if (schedule.algorithm.find(options.only) == std::string::npos)
         continue;
@@ -280,7 +281,8 @@ std::vector<std::string> refusalsOf(const std::string &text) {
                     }};
   Machine machine;
   for (const ScheduleFamily &family : scheduleFamilies())
-    family.propose(reader, machine, sink);
+    if (family.serves(machine))
+      family.propose(reader, machine, sink);
   return refusals;
 }
 
