@@ -105,6 +105,20 @@ private:
     }
   }
 
+  /// Whether a concatenation's operands are known to differ from `value`, what it gives, in nothing
+  /// but the first extent. Of elements that were found at run time it is not.
+  bool addsOnlyLength(const TableOp &concat, const TableValue &value) const {
+    Extent length;
+    for (uint32_t operand : concat.inputs) {
+      const TableValue &part = table.values[operand];
+      if (part.extents.size() != value.extents.size() ||
+          !std::equal(part.extents.begin() + 1, part.extents.end(), value.extents.begin() + 1))
+        return false;
+      length = length + part.extents.front();
+    }
+    return length == value.extents.front();
+  }
+
   /// What a body of `op` carries from one iteration to the next and only appends to is appended to
   /// by the runtime, in memory with room to spare.
   void addGrowing(mlir::Operation &op) {
@@ -126,6 +140,8 @@ private:
       auto axis = concat->attributes.find("axis");
       int64_t along = axis == concat->attributes.end() ? 0 : std::get<int64_t>(axis->second);
       if (along != 0 && along + int64_t(value.extents.size()) != 0)
+        continue;
+      if (!addsOnlyLength(*concat, value))
         continue;
       concat->role = OpRole::Control;
       concat->control = StepKind::Append;

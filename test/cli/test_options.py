@@ -100,7 +100,7 @@ def test_typical_sizes(dovetail, tiny, free):
     assert json.loads(dovetail("explain", "free.dvt", "--json").stdout)["typical_sizes"] == {"N": 7, "M": 64}
     for rows in 2, 70:
         dovetail("run", "free.dvt", f"--dim=N={rows}", "--dim=M=3")
-    dovetail("bench", free, "--no-cache", "--repeat=1", "--typical=N=7", "--typical=M=9")
+    dovetail("bench", free, "--no-cache", "--runs=1", "--typical=N=7", "--typical=M=9")
 
 
 def test_providers(dovetail, tiny):
