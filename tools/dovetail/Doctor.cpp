@@ -5,10 +5,76 @@
 #include <cstdio>
 
 #include "CommandLine.h"
-#include "device/DeviceDescription.h"
+#include "device/DeviceDriver.h"
 
 namespace dovetail::cli {
 namespace {
+
+using device::DeviceDriver;
+
+/// Drivers of all kinds: version, file and devices, or why there is none.
+nlohmann::json driversHere(const Environment &environment) {
+  nlohmann::json drivers = nlohmann::json::array();
+  for (const char *api : {"cuda", "rocm"}) {
+    nlohmann::json &entry = drivers.emplace_back(nlohmann::json{{"api", api}});
+    auto driver = DeviceDriver::open(api, DeviceDriver::pathFor(environment.deviceDrivers, api));
+    if (!driver) {
+      entry["missing"] = driver.error().message;
+      continue;
+    }
+    entry["version"] = (*driver)->version();
+    entry["path"] = (*driver)->path();
+    entry["simulated"] = (*driver)->isSimulated();
+    entry["devices"] = nlohmann::json::array();
+    auto count = (*driver)->count();
+    for (uint32_t number = 0; count && number < *count; ++number)
+      if (auto architecture = (*driver)->architecture(number))
+        entry["devices"].push_back(std::string(api) + ":" + *architecture);
+  }
+  return drivers;
+}
+
+/// The description of device 0 of a driver, as --device takes it.
+int printDescription(const CommonOptions &options, const std::string &api) {
+  auto session = makeSettings(options);
+  if (!session)
+    return fail(session.error());
+  auto driver =
+      DeviceDriver::open(api, DeviceDriver::pathFor(session->environment.deviceDrivers, api));
+  if (!driver)
+    return fail(driver.error());
+  auto architecture = (*driver)->architecture(0);
+  if (!architecture)
+    return fail(architecture.error());
+  auto like =
+      device::findDescription(api + ":" + *architecture, session->environment.deviceFolders);
+  if (!like)
+    return fail(like.error());
+  auto description = (*driver)->describe(0, *like);
+  if (!description)
+    return fail(description.error());
+  std::printf("%s\n", nlohmann::json::parse(description->text()).dump(2).c_str());
+  return 0;
+}
+
+void printDrivers(const nlohmann::json &drivers) {
+  for (const auto &driver : drivers) {
+    std::string api = driver["api"];
+    if (driver.contains("missing")) {
+      std::printf("driver     %-13s %s\n", api.c_str(),
+                  driver["missing"].get<std::string>().c_str());
+      continue;
+    }
+    std::string devices;
+    for (const auto &name : driver["devices"])
+      devices += " " + name.get<std::string>();
+    std::printf("driver     %-13s %s  %s%s, devices:%s\n", api.c_str(),
+                driver["version"].get<std::string>().c_str(),
+                driver["path"].get<std::string>().c_str(),
+                driver["simulated"].get<bool>() ? " (simulated)" : "",
+                devices.empty() ? " none" : devices.c_str());
+  }
+}
 
 int runDoctor(const CommonOptions &options) {
   auto session = makeSettings(options);
@@ -25,6 +91,7 @@ int runDoctor(const CommonOptions &options) {
   auto devices = device::readDescriptions(session->environment.deviceFolders);
   if (!devices)
     return fail(devices.error());
+  report["drivers"] = driversHere(session->environment);
   report["device_targets"] = nlohmann::json::array();
   for (const device::DeviceDescription &known : *devices)
     report["device_targets"].push_back(
@@ -58,6 +125,7 @@ int runDoctor(const CommonOptions &options) {
   for (const auto &known : report["device_targets"])
     std::printf("device     %-13s %s\n", known["target"].get<std::string>().c_str(),
                 known["name"].get<std::string>().c_str());
+  printDrivers(report["drivers"]);
   for (const auto &provider : report["providers"]) {
     std::printf("provider   %-10s %s%s\n", provider["name"].get<std::string>().c_str(),
                 provider["version"].get<std::string>().c_str(),
@@ -85,7 +153,15 @@ void addDoctor(CLI::App &app, int &exitCode) {
   CLI::App *command =
       app.add_subcommand("doctor", "what is here, what is missing and how to get it");
   options->addTo(*command);
-  command->callback([options, &exitCode] { exitCode = runDoctor(*options); });
+  auto api = std::make_shared<std::string>();
+  command
+      ->add_option("--device", *api,
+                   "cuda or rocm: print the description of the device here, as --device FILE of "
+                   "other commands takes it")
+      ->check(oneOf({"cuda", "rocm"}));
+  command->callback([options, api, &exitCode] {
+    exitCode = api->empty() ? runDoctor(*options) : printDescription(*options, *api);
+  });
 }
 
 } // namespace dovetail::cli

@@ -259,19 +259,56 @@ int runCompile(const ModelOptionsCli &options) {
   return 0;
 }
 
+/// The plan of an artifact for a device, or of a model compiled for one: the device need not be
+/// here.
+Expected<std::optional<Plan>> planForDevice(const ModelOptionsCli &options,
+                                            const std::map<std::string, Array> &given) {
+  if (isArtifactFile(options.model)) {
+    auto artifact = readArtifact(options.model, {true});
+    if (!artifact)
+      return artifact.takeError();
+    return artifact->plan.device ? std::optional(std::move(artifact->plan)) : std::nullopt;
+  }
+  auto session = makeSettings(options.common);
+  if (!session)
+    return session.takeError();
+  if (!session->device || !options.stages.stopAfter.empty())
+    return std::optional<Plan>();
+  CompileOptions compile = compileOptions(*session, options.stages);
+  giveInputs(compile, given);
+  compile.states = options.common.states;
+  auto compilation = compileModel(options.model, compile,
+                                  std::make_shared<const PluginSet>(loadPlugins(*session, {})));
+  if (!compilation)
+    return compilation.takeError();
+  return std::optional(std::move(compilation->plan));
+}
+
+void printPlan(const ModelOptionsCli &options, const Plan &plan,
+               const std::vector<StepState> &states) {
+  if (options.common.json)
+    std::printf("%s\n", explainJson(plan, states).dump(2).c_str());
+  else
+    printExplanation(plan, states, options.all);
+}
+
 int runExplain(const ModelOptionsCli &options) {
   auto given = readInputs(options.inputs);
   if (!given)
     return fail(given.error());
+  auto forDevice = planForDevice(options, *given);
+  if (!forDevice)
+    return fail(forDevice.error());
+  if (*forDevice) {
+    printPlan(options, **forDevice, {});
+    return 0;
+  }
   auto opened = openModel(options.model, options.common, options.stages, *given);
   if (!opened)
     return fail(opened.error());
   if (opened->stopped)
     return 0;
-  if (options.common.json)
-    std::printf("%s\n", explainJson(opened->model->plan(), opened->model->steps()).dump(2).c_str());
-  else
-    printExplanation(opened->model->plan(), opened->model->steps(), options.all);
+  printPlan(options, opened->model->plan(), opened->model->steps());
   return 0;
 }
 
