@@ -13,8 +13,8 @@ bool isFloat(dvt_type type) { return isFloatType(type) || type == DVT_F64; }
 
 /// Whether the result has no other elements than operand 0.
 bool onlyMoves(std::string_view name) {
-  for (const char *known : {"identity", "reshape", "flatten", "squeeze", "unsqueeze", "transpose",
-                            "expand", "slice"})
+  for (const char *known :
+       {"identity", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "expand", "slice"})
     if (name == known)
       return true;
   return false;
