@@ -31,7 +31,7 @@ struct Candidate {
   double estimateMicros = -1;
   uint32_t registers = 0, sharedBytes = 0, scratchBytes = 0, codeBytes = 0;
   dvt_memory_kind memory = DVT_MEMORY_HOST; ///< of operands, results, constants and workspace
-  uint64_t processBytes = 0; ///< see dvt_candidate::process_bytes
+  uint64_t processBytes = 0;                ///< see dvt_candidate::process_bytes
   std::string processGroup;
 
   static Candidate copy(std::string provider, const dvt_candidate &from,

@@ -24,7 +24,7 @@ struct CommonOptions {
   unsigned threads = 0; ///< 0: all cores this process may use
   std::vector<std::string> only, plugins;
   std::string prefer = "cost", select = "measure", cache, memory;
-  std::string target, device; ///< to compile for: its name, the file that describes it
+  std::string target, device;          ///< to compile for: its name, the file that describes it
   std::set<std::string> planningGiven; ///< those of --select, --budget, --cache, --state and
                                        ///< --memory given
   bool noCache = false;

@@ -257,7 +257,8 @@ class DepthwiseEmitter {
 public:
   DepthwiseEmitter(Emitter &e, const Convolution &conv, const DepthwisePlan &plan,
                    const Schedule &schedule)
-      : e(e), conv(conv), plan(plan), finish(e, conv.fusion, convolutionFinish(e, conv, schedule, 1)),
+      : e(e), conv(conv), plan(plan),
+        finish(e, conv.fusion, convolutionFinish(e, conv, schedule, 1)),
         blocks((conv.groups + e.lanes() - 1) / e.lanes()),
         isBlocked(plan.layout == ImageLayout::Blocked),
         chunks(e.ceilDiv(e.extentOf(conv.outRows), plan.chunkRows)) {}

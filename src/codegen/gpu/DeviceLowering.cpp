@@ -21,6 +21,17 @@ static std::vector<ThreadEntry> entriesOf(const DeviceKernel &kernel) {
   return entries;
 }
 
+/// What a launch hands over is what its function takes.
+static Status checkArguments(const llvm::Module &module, const DeviceKernel &kernel) {
+  for (const DeviceLaunch &launch : kernel.launches) {
+    const llvm::Function *function = module.getFunction(launch.entry);
+    if (!function || function->arg_size() != launch.arguments.size())
+      return internalError("a launch of {} has {} arguments, its function {}", launch.entry,
+                           launch.arguments.size(), function ? function->arg_size() : 0);
+  }
+  return Status::success();
+}
+
 static Status addHostImage(std::unique_ptr<llvm::Module> module, DeviceKernel &kernel) {
   HostKernels host;
   for (const DeviceLaunch &launch : kernel.launches)
@@ -90,6 +101,8 @@ Status lowerForDevice(mlir::ModuleOp module, const Isa &isa, DeviceKernel &kerne
   auto lowered = translateKernels(module, context);
   if (!lowered)
     return lowered.takeError();
+  if (Status status = checkArguments(**lowered, kernel); !status)
+    return status;
   std::unique_ptr<llvm::Module> host = llvm::CloneModule(**lowered);
   Status status = isa.isCuda() ? addCudaImages(**lowered, isa, kernel, texts)
                                : addRocmImages(**lowered, isa, kernel, texts);

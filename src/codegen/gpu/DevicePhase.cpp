@@ -141,13 +141,20 @@ void DevicePhaseBuilder::dropUnused(LLVM::LLVMFuncOp function, DeviceLaunch &lau
     });
   }
   llvm::BitVector unused(arguments.size());
+  SmallVector<Type> types;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (function.getArgument(i).use_empty())
+    BlockArgument argument = function.getArgument(i);
+    if (argument.use_empty()) {
       unused.set(i);
-    else
+    } else {
       launch.arguments.push_back(arguments[i]);
+      types.push_back(argument.getType());
+    }
   }
-  (void)function.eraseArguments(unused);
+  // Not eraseArguments(), which gives up on functions that return void.
+  function.getBody().front().eraseArguments(unused);
+  function.setFunctionType(
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(function.getContext()), types));
 }
 
 } // namespace dovetail::codegen

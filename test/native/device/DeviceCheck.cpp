@@ -120,6 +120,16 @@ static void checkImages(const DeviceCandidate &candidate) {
   }
   const DeviceImage *ptx = kernel.find(DeviceImage::Kind::Ptx);
   ASSERT_TRUE(ptx && !ptx->bytes.empty() && ptx->bytes.back() == 0) << what;
+  std::string text(reinterpret_cast<const char *>(ptx->bytes.data()));
+  for (const DeviceLaunch &launch : kernel.launches) {
+    std::string head =
+        text.substr(std::min(text.find(".entry " + launch.entry + "("), text.size()));
+    head.resize(std::min(head.find('{'), head.size()));
+    size_t parameters = 0;
+    for (size_t at = head.find(".param"); at != head.npos; at = head.find(".param", at + 1))
+      ++parameters;
+    EXPECT_EQ(parameters, launch.arguments.size()) << what << "\n" << head;
+  }
   static const PtxAssembler ptxas = PtxAssembler::of(PtxAssembler::Tool::Ptxas);
   if (ptxas.tool() == PtxAssembler::Tool::None)
     return;

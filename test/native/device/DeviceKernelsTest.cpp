@@ -28,13 +28,19 @@ TEST(DeviceKernels, Pointwise) {
 }
 
 TEST(DeviceKernels, PointwiseOfOtherTypes) {
+  // The truth rounds the product, which kernels keep in f32. Sigmoid makes at most 1e-4 of that,
+  // less than half a unit of 0.25.
   CheckOptions options;
-  options.quanta = 1;
+  options.largest = 0.25;
   checkDevices("problem(%0: f16[7,33], %1: f16[33]) %2: f16[7,33] = mul@14(%0, %1); %3: f16[7,33] "
                "= sigmoid@13(%2) return(%3)",
                options);
-  checkDevices("problem(%0: bf16[7,33], %1: bf16[33]) %2: bf16[7,33] = mul@14(%0, %1) return(%2)",
-               options);
+  checkDevices("problem(%0: f16[7,33]) %1: f16[7,33] = sigmoid@13(%0) return(%1)");
+  checkDevices("problem(%0: bf16[7,33], %1: bf16[33]) %2: bf16[7,33] = mul@14(%0, %1) return(%2)");
+  // What jumps between neighbours sees the rounded product.
+  checkDevices("problem(%0: f16[700], %1: f16[700], %2: f16[700]) %3: f16[700] = mul@14(%0, %1); "
+               "%4: bool[700] = equal@19(%3, %2); %5: bool[700] = less@13(%3, %2) return(%4, %5)",
+               {.values = {1, 1.0009765625, 1.5, 0.333, 3, 2.998, -1}});
   checkDevices("problem(%0: i64[40], %1: i64[40]) %2: i64[40] = add@14(%0, %1); %3: bool[40] = "
                "less@13(%2, %0) return(%2, %3)");
 }
