@@ -36,6 +36,8 @@ PlanMemory memoryOf(const Plan &plan) {
       if (step.kind != StepKind::Kernel && step.kind != StepKind::LateBound)
         continue;
       const Candidate &candidate = step.choice.candidate;
+      if (candidate.memory == DVT_MEMORY_DEVICE)
+        continue; // its constants, code and results are the device's
       std::string key = candidate.label() + " " + std::to_string(step.problem);
       if (codes.insert(key).second)
         memory.code += candidate.codeBytes;

@@ -46,6 +46,8 @@ uint64_t MemoryBound::of(const PlanMemory &memory) const {
 CoverMemory Planner::State::memoryOf(const Trial &trial) {
   const Candidate &candidate = trial.candidate;
   CoverMemory memory;
+  if (candidate.memory == DVT_MEMORY_DEVICE)
+    return memory; // what the bound is on is the processor's
   if (candidate.packing != DVT_PACKING_NONE && candidate.packedBytes != UINT64_MAX)
     memory.bytes = candidate.packedBytes;
   if (candidate.codeBytes > 0)
