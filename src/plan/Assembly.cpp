@@ -186,7 +186,7 @@ std::string Assembler::whyNotFaster(const Trial &trial, const Trial *chosenTrial
   if (!chosen.weighsMemory || more <= 0)
     return "faster alone, but not at its place with the conversions it needs";
   return fmt::format("{:.2f}x faster, needs {:.{}f} MiB more",
-                     costOf(*chosenTrial, problem, target, {}) / costOf(trial, problem, target, {}),
+                     costOf(*chosenTrial, problem) / costOf(trial, problem),
                      more / (1 << 20), more < (10 << 20) ? 2 : 0);
 }
 
