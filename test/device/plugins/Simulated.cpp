@@ -68,7 +68,7 @@ std::optional<std::string> findOp(const dvt_target &target, const dvt_problem &p
 }
 
 dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *) {
-  *provider = new dvt_provider{{sizeof(dvt_provider_info), "simulated", "1.0", nullptr, 0, 1},
+  *provider = new dvt_provider{{sizeof(dvt_provider_info), "simulated", "1.0", nullptr, 0, 1, 0},
                                host->device_drivers ? host->device_drivers : "",
                                {}};
   return DVT_OK;
