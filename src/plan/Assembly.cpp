@@ -186,8 +186,22 @@ std::string Assembler::whyNotFaster(const Trial &trial, const Trial *chosenTrial
   if (!chosen.weighsMemory || more <= 0)
     return "faster alone, but not at its place with the conversions it needs";
   return fmt::format("{:.2f}x faster, needs {:.{}f} MiB more",
-                     costOf(*chosenTrial, problem) / costOf(trial, problem),
-                     more / (1 << 20), more < (10 << 20) ? 2 : 0);
+                     costOf(*chosenTrial, problem) / costOf(trial, problem), more / (1 << 20),
+                     more < (10 << 20) ? 2 : 0);
+}
+
+/// What a device kernel takes of its device, as far as it is known.
+static std::string resourcesOf(const Candidate &candidate) {
+  std::string text;
+  auto add = [&](uint64_t amount, const char *what) {
+    if (amount > 0 && amount != UINT64_MAX)
+      text += fmt::format(", {} {}", amount, what);
+  };
+  add(candidate.workspaceBytes, "bytes of workspace");
+  add(candidate.registers, "registers");
+  add(candidate.sharedBytes, "bytes shared");
+  add(candidate.scratchBytes, "bytes spilled");
+  return text;
 }
 
 void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
@@ -216,6 +230,8 @@ void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
       alternative.outcome = "slower";
     else
       alternative.outcome = whyNotFaster(trial, chosenTrial, problem);
+    if (trial.candidate.memory == DVT_MEMORY_DEVICE && trial.usable() && &trial != chosenTrial)
+      alternative.outcome += resourcesOf(trial.candidate);
     to.alternatives.push_back(std::move(alternative));
   }
   for (const auto &[provider, refusal] : evaluation.refusals) {
@@ -244,10 +260,12 @@ void Assembler::report(PlanStep &step, uint32_t region, const OptionMeaning &mea
   if (meaning.kind == OptionMeaning::Kind::Kernel)
     result.alternatives =
         otherCovers(chosen, static_cast<uint32_t>(&meaning - chosen.options->data()));
-  if (const Evaluation *evaluation = (*chosen.evaluations)[region])
-    reportTrials(result, *evaluation, meaning.trial, problem);
-  if (const Evaluation *evaluation = (*chosen.onDevice)[region])
-    reportTrials(result, *evaluation, meaning.trial, problem);
+  const Evaluation *evaluations[] = {(*chosen.evaluations)[region], (*chosen.onDevice)[region]};
+  if (shown->candidate.memory == DVT_MEMORY_DEVICE)
+    std::swap(evaluations[0], evaluations[1]); // its rivals first
+  for (const Evaluation *evaluation : evaluations)
+    if (evaluation)
+      reportTrials(result, *evaluation, meaning.trial, problem);
   step.report = static_cast<uint32_t>(plan.reports.size());
   plan.reports.push_back(std::move(result));
 }

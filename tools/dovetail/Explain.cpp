@@ -76,6 +76,20 @@ SymbolValues timedAt(const Plan &plan, const PlanStep &step) {
 
 bool isOnDevice(const PlanStep &step) { return step.choice.candidate.memory == DVT_MEMORY_DEVICE; }
 
+/// What a step's kernel takes of its device; empty where nothing is known.
+std::string deviceResources(const Candidate &candidate) {
+  std::string text;
+  auto add = [&](uint64_t amount, const char *what) {
+    if (amount > 0 && amount != UINT64_MAX)
+      text += (text.empty() ? "" : ", ") + std::to_string(amount) + what;
+  };
+  add(candidate.workspaceBytes, " bytes of workspace");
+  add(candidate.registers, " registers");
+  add(candidate.sharedBytes, " bytes shared");
+  add(candidate.scratchBytes, " bytes spilled");
+  return text;
+}
+
 /// A step and where it stands.
 struct Placed {
   const PlanStep *step;
@@ -256,6 +270,9 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
                 chosenLabel(step).c_str(), isOnDevice(step) ? ", on the device" : "",
                 isInPlace(block, step) ? ", in place" : "",
                 isStrided(block, step) ? ", strided" : "");
+    if (std::string taken = deviceResources(step.choice.candidate);
+        isOnDevice(step) && !taken.empty())
+      std::printf("              %s\n", taken.c_str());
     if (SymbolValues sizes = timedAt(plan, step); !sizes.empty())
       std::printf("              timed at %s\n", plan::sizesText(sizes).c_str());
     if (i < states.size() && !states[i].note.empty())
