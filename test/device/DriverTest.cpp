@@ -86,6 +86,12 @@ std::vector<float> ramp(size_t count) {
   return values;
 }
 
+std::vector<float> floatsAt(const void *memory, size_t count) {
+  std::vector<float> values(count);
+  std::memcpy(values.data(), memory, count * sizeof(float));
+  return values;
+}
+
 TEST_P(Driver, SaysWhatItIs) {
   EXPECT_TRUE(driver().isSimulated());
   EXPECT_THAT(driver().path(), HasSubstr("-sim.so"));
@@ -144,7 +150,7 @@ TEST_P(Driver, EventsOrderStreams) {
   ASSERT_TRUE(driver().record((*last)->handle(), (*other)->handle()));
   EXPECT_FALSE(driver().microsBetween((*event)->handle(), (*last)->handle()));
   ASSERT_TRUE(driver().synchronize((*last)->handle()));
-  EXPECT_EQ(std::memcmp(pinned->data(), ramp(1000).data(), 4000), 0);
+  EXPECT_EQ(floatsAt(pinned->data(), 1000), ramp(1000));
   auto micros = driver().microsBetween((*event)->handle(), (*last)->handle());
   ASSERT_TRUE(micros) << micros.error().message;
   EXPECT_GT(*micros, 0);
@@ -156,12 +162,12 @@ TEST_P(Driver, WhatWasNotWaitedForIsNotThere) {
   DeviceMemory memory = upload(ramp(1000));
   std::memset(pinned->data(), 0, 4000);
   ASSERT_TRUE(driver().copyToHost(pinned->data(), memory.address(), 4000, stream->handle()));
-  EXPECT_NE(std::memcmp(pinned->data(), ramp(1000).data(), 4000), 0);
+  EXPECT_NE(floatsAt(pinned->data(), 1000), ramp(1000));
   Status freed = driver().freePinned(pinned->data());
   ASSERT_FALSE(freed);
   EXPECT_THAT(freed.error().message, HasSubstr("were not waited for"));
   ASSERT_TRUE(stream->synchronize());
-  EXPECT_EQ(std::memcmp(pinned->data(), ramp(1000).data(), 4000), 0);
+  EXPECT_EQ(floatsAt(pinned->data(), 1000), ramp(1000));
 }
 
 TEST_P(Driver, MemoryIsUsedAgain) {
