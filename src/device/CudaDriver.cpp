@@ -81,6 +81,7 @@ struct Functions {
                        StreamHandle stream, void **arguments, void **extra);
   Code (*getErrorName)(Code code, const char **name);
   Code (*getErrorString)(Code code, const char **text);
+  Code (*graphInstantiate)(GraphHandle *graph, void *recorded, unsigned long long flags);
   /// Of simulated drivers only: images say nowhere how long they are.
   Code (*loadHostKernels)(ModuleHandle *module, const void *image, size_t bytes);
 };
@@ -127,6 +128,9 @@ Status findFunctions(const DriverLibrary &library, Functions &f) {
   find("cuLaunchKernel", f.launchKernel);
   find("cuGetErrorName", f.getErrorName);
   find("cuGetErrorString", f.getErrorString);
+  f.graphInstantiate = nullptr;
+  if (status && library.has("cuGraphInstantiateWithFlags"))
+    find("cuGraphInstantiateWithFlags", f.graphInstantiate);
   f.loadHostKernels = nullptr;
   if (status && library.has(kHostKernelLoader))
     status = library.find(kHostKernelLoader, f.loadHostKernels);
@@ -138,6 +142,9 @@ public:
   CudaDriver(const DriverLibrary &library, const Functions &functions) : f(functions) {
     libraryPath = library.path();
     simulated = f.loadHostKernels != nullptr;
+    if (f.graphInstantiate)
+      graphs = GraphCalls::of(library, {"cuStreamBeginCapture_v2", "cuStreamEndCapture",
+                                        "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy"});
   }
 
   std::string version() const override {
@@ -348,7 +355,7 @@ public:
     return done(code, "cuLaunchKernel");
   }
 
-  Error failure(Code code, const std::string &call) const {
+  Error failure(Code code, const std::string &call) const override {
     const char *name = nullptr, *text = nullptr;
     f.getErrorName(code, &name);
     f.getErrorString(code, &text);
@@ -356,6 +363,9 @@ public:
   }
 
 private:
+  Code instantiate(GraphHandle *graph, void *recorded) override {
+    return f.graphInstantiate(graph, recorded, 0);
+  }
   Status done(Code code, const char *call) const {
     return code == 0 ? Status::success() : Status(failure(code, call));
   }

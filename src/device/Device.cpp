@@ -64,6 +64,11 @@ Event::~Event() {
     (void)device->driver().destroyEvent(event);
 }
 
+Graph::~Graph() {
+  if (graph && device->makeCurrent())
+    (void)device->driver().destroyGraph(graph);
+}
+
 Module::~Module() {
   if (module && device->makeCurrent())
     (void)device->driver().unloadModule(module);
@@ -163,6 +168,16 @@ Expected<std::unique_ptr<Module>> Device::loadModule(const void *image, uint64_t
   module->device = shared_from_this();
   module->module = *handle;
   return module;
+}
+
+Expected<std::unique_ptr<Graph>> Device::endCapture(const Stream &stream) {
+  auto handle = api->endCapture(stream.handle());
+  if (!handle)
+    return handle.takeError();
+  std::unique_ptr<Graph> graph(new Graph());
+  graph->device = shared_from_this();
+  graph->graph = *handle;
+  return graph;
 }
 
 void Device::giveBack(DeviceAddress address, uint64_t block) {

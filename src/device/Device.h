@@ -89,6 +89,20 @@ private:
   EventHandle event = nullptr;
 };
 
+/// Work that was recorded, see DeviceDriver::beginCapture.
+class Graph {
+public:
+  ~Graph();
+  Graph(const Graph &) = delete;
+  GraphHandle handle() const { return graph; }
+
+private:
+  friend class Device;
+  Graph() = default;
+  std::shared_ptr<Device> device;
+  GraphHandle graph = nullptr;
+};
+
 /// Code on a device.
 class Module {
 public:
@@ -124,6 +138,8 @@ public:
   Expected<std::unique_ptr<Stream>> createStream();
   Expected<std::unique_ptr<Event>> createEvent(bool timed);
   Expected<std::unique_ptr<Module>> loadModule(const void *image, uint64_t bytes);
+  /// As DeviceDriver::endCapture.
+  Expected<std::unique_ptr<Graph>> endCapture(const Stream &stream);
   /// Gives the blocks that wait in the pool back to the driver.
   void trim();
   /// Of the blocks that wait in the pool.

@@ -33,6 +33,41 @@ Expected<std::shared_ptr<DeviceDriver>> DeviceDriver::open(const std::string &ap
   return badInput("there is no driver for devices of kind '{}'; cuda and rocm are known", api);
 }
 
+GraphCalls GraphCalls::of(const DriverLibrary &library, const std::array<const char *, 5> &names) {
+  GraphCalls calls;
+  bool all = library.find(names[0], calls.beginCapture) &&
+             library.find(names[1], calls.endCapture) && library.find(names[2], calls.launch) &&
+             library.find(names[3], calls.destroy) && library.find(names[4], calls.destroyRecorded);
+  return all ? calls : GraphCalls();
+}
+
+Status DeviceDriver::beginCapture(StreamHandle stream) {
+  int code = graphs.beginCapture(stream, GraphCalls::kOfThread);
+  return code == 0 ? Status::success() : Status(failure(code, "recording on a stream"));
+}
+
+Expected<GraphHandle> DeviceDriver::endCapture(StreamHandle stream) {
+  void *recorded = nullptr;
+  if (int code = graphs.endCapture(stream, &recorded))
+    return failure(code, "the end of recording on a stream");
+  GraphHandle graph = nullptr;
+  int code = instantiate(&graph, recorded);
+  (void)graphs.destroyRecorded(recorded);
+  if (code)
+    return failure(code, "making recorded work ready");
+  return graph;
+}
+
+Status DeviceDriver::launchGraph(GraphHandle graph, StreamHandle stream) {
+  int code = graphs.launch(graph, stream);
+  return code == 0 ? Status::success() : Status(failure(code, "launch of recorded work"));
+}
+
+Status DeviceDriver::destroyGraph(GraphHandle graph) {
+  int code = graphs.destroy(graph);
+  return code == 0 ? Status::success() : Status(failure(code, "giving recorded work back"));
+}
+
 DeviceDescription describeFrom(const ReadDescription &read, const std::string &architecture,
                                const DeviceDescription &like, const std::string &driver) {
   DeviceDescription to = like;

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "device/DeviceDescription.h"
+#include "device/GraphCalls.h"
 #include "support/Expected.h"
 
 namespace dovetail::device {
@@ -28,10 +29,12 @@ struct StreamTag;
 struct EventTag;
 struct ModuleTag;
 struct FunctionTag;
+struct GraphTag;
 using StreamHandle = StreamTag *;
 using EventHandle = EventTag *;
 using ModuleHandle = ModuleTag *;
 using FunctionHandle = FunctionTag *;
+using GraphHandle = GraphTag *;
 
 struct LaunchShape {
   std::array<uint32_t, 3> blocks{1, 1, 1}, threads{1, 1, 1};
@@ -107,10 +110,27 @@ public:
   virtual Status launch(FunctionHandle function, const LaunchShape &shape, void **arguments,
                         StreamHandle stream) = 0;
 
+  /// Whether work can be recorded, to be given to a stream as one.
+  bool hasGraphs() const { return graphs.beginCapture != nullptr; }
+  /// What the calling thread gives to the stream is recorded instead of done, until endCapture().
+  /// Nothing may be waited for, allocated, or copied from or to the host meanwhile.
+  Status beginCapture(StreamHandle stream);
+  /// What was recorded, to be launched as often as wanted. An error where something was given that
+  /// cannot be recorded; in any case the stream works again as before.
+  Expected<GraphHandle> endCapture(StreamHandle stream);
+  Status launchGraph(GraphHandle graph, StreamHandle stream);
+  Status destroyGraph(GraphHandle graph);
+
 protected:
   DeviceDriver() = default;
   std::string libraryPath;
   bool simulated = false;
+  GraphCalls graphs;
+
+private:
+  /// Makes what was recorded ready to be launched; the driver's code, 0 where it went well.
+  virtual int instantiate(GraphHandle *graph, void *recorded) = 0;
+  virtual Error failure(int code, const std::string &call) const = 0;
 };
 
 } // namespace dovetail::device

@@ -71,6 +71,8 @@ struct Functions {
                        StreamHandle stream, void **arguments, void **extra);
   const char *(*getErrorName)(Code code);
   const char *(*getErrorString)(Code code);
+  Code (*graphInstantiate)(GraphHandle *graph, void *recorded, void **node, char *log,
+                           size_t bytes);
   /// Of simulated drivers only: images say nowhere how long they are.
   Code (*loadHostKernels)(ModuleHandle *module, const void *image, size_t bytes);
 };
@@ -117,6 +119,9 @@ Status findFunctions(const DriverLibrary &library, Functions &f) {
   find("hipModuleLaunchKernel", f.launchKernel);
   find("hipGetErrorName", f.getErrorName);
   find("hipGetErrorString", f.getErrorString);
+  f.graphInstantiate = nullptr;
+  if (status && library.has("hipGraphInstantiate"))
+    find("hipGraphInstantiate", f.graphInstantiate);
   f.loadHostKernels = nullptr;
   if (status && library.has(kHostKernelLoader))
     status = library.find(kHostKernelLoader, f.loadHostKernels);
@@ -130,6 +135,10 @@ public:
   HipDriver(const DriverLibrary &library, const Functions &functions) : f(functions) {
     libraryPath = library.path();
     simulated = f.loadHostKernels != nullptr;
+    if (f.graphInstantiate)
+      graphs =
+          GraphCalls::of(library, {"hipStreamBeginCapture", "hipStreamEndCapture", "hipGraphLaunch",
+                                   "hipGraphExecDestroy", "hipGraphDestroy"});
   }
 
   std::string version() const override {
@@ -318,11 +327,14 @@ public:
     return done(code, "hipModuleLaunchKernel");
   }
 
-  Error failure(Code code, const std::string &call) const {
+  Error failure(Code code, const std::string &call) const override {
     return driverFailure(code, call, f.getErrorName(code), f.getErrorString(code));
   }
 
 private:
+  Code instantiate(GraphHandle *graph, void *recorded) override {
+    return f.graphInstantiate(graph, recorded, nullptr, nullptr, 0);
+  }
   Status done(Code code, const char *call) const {
     return code == 0 ? Status::success() : Status(failure(code, call));
   }

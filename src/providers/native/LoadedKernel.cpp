@@ -148,19 +148,8 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &
                                                            const Machine &machine,
                                                            const Schedule &schedule,
                                                            const dvt_prepare_args &args) {
-  std::unique_ptr<LoadedKernel> kernel(new LoadedKernel);
-  const dvt_problem &source = problem.problem();
-  kernel->inputCount = source.input_count;
+  std::unique_ptr<LoadedKernel> kernel(new LoadedKernel(problem));
   kernel->threads = std::max({1u, machine.threads, args.threads});
-  auto addTensor = [&](uint32_t value) {
-    TensorShape shape{problem.value(value).type, {}};
-    for (uint32_t i = 0; i < problem.value(value).rank; ++i)
-      shape.extents.push_back(problem.value(value).extents[i].value);
-    kernel->extentCount += shape.extents.size();
-    kernel->tensors.push_back(std::move(shape));
-  };
-  std::for_each(source.inputs, source.inputs + source.input_count, addTensor);
-  std::for_each(source.outputs, source.outputs + source.output_count, addTensor);
   if (const ScheduleFamily *family = findScheduleFamily(schedule.family()); family->demands)
     kernel->demands = family->demands(problem);
   for (const codegen::ValueDemand &demand : codegen::indexDemands(problem))
@@ -174,7 +163,7 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &
     return demand.extent >= 0 && kernel->constants[demand.input];
   };
   for (const ValueDemand &demand : kernel->demands) {
-    const TensorShape &shape = kernel->tensors[demand.input];
+    const TensorShapes::Shape &shape = kernel->shapes[demand.input];
     int64_t count = std::accumulate(shape.extents.begin(), shape.extents.end(), int64_t(1),
                                     std::multiplies<>());
     if (isSettled(demand))
@@ -189,36 +178,6 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &
 
 uint64_t LoadedKernel::workspaceBytes() const { return sharedBytes + scratchStride * threads; }
 
-dvt_code LoadedKernel::checkTensors(const dvt_run_args &args, dvt_error *error) const {
-  uint32_t outputs = tensors.size() - inputCount;
-  if (args.input_count != inputCount || args.output_count != outputs)
-    return report(error, DVT_BAD_INPUT,
-                  fmt::format("a kernel of {} inputs and {} outputs is run with {} and {}",
-                              inputCount, outputs, args.input_count, args.output_count));
-  for (uint32_t i = 0; i < tensors.size(); ++i) {
-    const dvt_tensor &given = i < inputCount ? args.inputs[i] : args.outputs[i - inputCount];
-    const TensorShape &wanted = tensors[i];
-    bool fits = given.type == wanted.type && given.rank == wanted.extents.size() &&
-                !given.strides && given.memory != DVT_MEMORY_DEVICE;
-    bool empty = false;
-    for (uint32_t j = 0; fits && j < given.rank; ++j) {
-      fits = wanted.extents[j] < 0 ? given.extents[j] >= 0 : given.extents[j] == wanted.extents[j];
-      empty |= given.extents[j] == 0;
-    }
-    if (!fits)
-      return report(
-          error, DVT_BAD_INPUT,
-          fmt::format(
-              "{} {} does not have the type and extents the kernel was made for, or is not dense",
-              i < inputCount ? "input" : "output", i < inputCount ? i : i - inputCount));
-    if (!given.data && !empty && !(i < inputCount && constants[i]))
-      return report(error, DVT_BAD_INPUT,
-                    fmt::format("{} {} has no memory", i < inputCount ? "input" : "output",
-                                i < inputCount ? i : i - inputCount));
-  }
-  return DVT_OK;
-}
-
 dvt_code LoadedKernel::checkValues(const dvt_run_args &args, dvt_error *error) const {
   for (const ValueDemand &demand : demands) {
     const dvt_tensor &tensor = args.inputs[demand.input];
@@ -226,8 +185,7 @@ dvt_code LoadedKernel::checkValues(const dvt_run_args &args, dvt_error *error) c
     auto [number, dimension] = demand.extentOf;
     int64_t count = 1, extent = demand.extent;
     if (extent < 0)
-      extent = (number < inputCount ? args.inputs[number] : args.outputs[number - inputCount])
-                   .extents[dimension];
+      extent = shapes.of(args, number).extents[dimension];
     for (uint32_t i = 0; i < tensor.rank; ++i)
       count *= tensor.extents[i];
     if (auto broken = violation(demand, tensor.type, data, count, extent))
@@ -260,7 +218,7 @@ void runTasks(void *argument, int64_t begin, int64_t end, uint32_t worker) {
 } // namespace
 
 dvt_code LoadedKernel::run(const dvt_run_args &args, dvt_error *error) const {
-  if (dvt_code code = checkTensors(args, error); code != DVT_OK)
+  if (dvt_code code = shapes.check(args, false, constants, error); code != DVT_OK)
     return code;
   if (dvt_code code = checkValues(args, error); code != DVT_OK)
     return code;
@@ -268,12 +226,12 @@ dvt_code LoadedKernel::run(const dvt_run_args &args, dvt_error *error) const {
     return report(error, DVT_BAD_INPUT,
                   fmt::format("the kernel needs {} bytes of workspace and is given {}",
                               workspaceBytes(), args.workspace_bytes));
-  auto *data = static_cast<void **>(alloca((tensors.size() + 1) * sizeof(void *)));
-  auto *extents = static_cast<int64_t *>(alloca((extentCount + 1) * sizeof(int64_t)));
+  auto *data = static_cast<void **>(alloca((shapes.count() + 1) * sizeof(void *)));
+  auto *extents = static_cast<int64_t *>(alloca((shapes.dimensions() + 1) * sizeof(int64_t)));
   int64_t *next = extents;
-  for (uint32_t i = 0; i < tensors.size(); ++i) {
-    const dvt_tensor &tensor = i < inputCount ? args.inputs[i] : args.outputs[i - inputCount];
-    data[i] = i < inputCount && constants[i] ? const_cast<void *>(constants[i]) : tensor.data;
+  for (uint32_t i = 0; i < shapes.count(); ++i) {
+    const dvt_tensor &tensor = shapes.of(args, i);
+    data[i] = i < shapes.inputs() && constants[i] ? const_cast<void *>(constants[i]) : tensor.data;
     next = std::copy(tensor.extents, tensor.extents + tensor.rank, next);
   }
   char *workspace = static_cast<char *>(args.workspace);

@@ -12,6 +12,7 @@
 #include "codegen/schedule/Schedule.h"
 #include "dovetail/provider.h"
 #include "providers/PackedMemory.h"
+#include "providers/native/TensorShapes.h"
 #include "support/Expected.h"
 
 namespace dovetail::native {
@@ -30,12 +31,11 @@ public:
   dvt_code run(const dvt_run_args &args, dvt_error *error) const;
 
 private:
-  LoadedKernel() = default;
+  explicit LoadedKernel(const codegen::ProblemReader &problem) : shapes(problem) {}
   Status mapCode(const dvt_prepare_args &args, const codegen::Machine &machine);
   Status copyCode(const uint8_t *from, uint64_t bytes);
   Status packConstants(const codegen::ProblemReader &problem, const codegen::Machine &machine,
                        const codegen::Schedule &schedule, const dvt_prepare_args &args);
-  dvt_code checkTensors(const dvt_run_args &args, dvt_error *error) const;
   dvt_code checkValues(const dvt_run_args &args, dvt_error *error) const;
 
   struct Phase {
@@ -43,17 +43,13 @@ private:
     codegen::CountFunction count; ///< null where the count is static
     int64_t staticCount;
   };
-  struct TensorShape {
-    dvt_type type;
-    std::vector<int64_t> extents; ///< -1 where symbolic
-  };
+  TensorShapes shapes;
   uint8_t *ownCode = nullptr; ///< where the host's bytes may not be executed
   uint64_t ownBytes = 0;
   std::vector<Phase> phases;
-  std::vector<TensorShape> tensors;          ///< inputs, then outputs
   std::vector<codegen::ValueDemand> demands; ///< checked at each run
   std::vector<uint32_t> divisors;            ///< inputs whose integers must not be zero, likewise
-  uint32_t inputCount = 0, extentCount = 0, threads = 1;
+  uint32_t threads = 1;
   uint64_t sharedBytes = 0, scratchStride = 0;
   std::vector<const void *>
       constants; ///< for each input: packed or given bytes, or null where it comes with each run

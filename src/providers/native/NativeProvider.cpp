@@ -3,7 +3,10 @@
 // The plug-in of Dovetail's own kernels: proposes what the schedule families offer, loads and runs
 // kernels. Compiling is in a shared object of its own, loaded from this one's folder at the first
 // compile, so that a machine that only runs models needs no LLVM.
+#include <cstddef>
 #include <dlfcn.h>
+#include <map>
+#include <mutex>
 #include <new>
 #include <string>
 #include <unistd.h>
@@ -16,6 +19,7 @@
 #include "providers/native/CompactProblem.h"
 #include "providers/native/CompilerDoor.h"
 #include "providers/native/Fingerprint.h"
+#include "providers/native/LoadedDeviceKernel.h"
 #include "providers/native/LoadedKernel.h"
 
 using namespace dovetail;
@@ -26,11 +30,31 @@ struct dvt_provider {
   std::string compilerPath;
   void *compiler = nullptr;
   CompileFunction compile = nullptr;
+  std::string driverPaths; ///< as dvt_host.device_drivers
+  std::mutex mutex;        ///< guards the drivers, as several threads may prepare
+  std::map<std::string, std::shared_ptr<device::DeviceDriver>> drivers; ///< by api, once opened
+
+  Expected<std::shared_ptr<device::DeviceDriver>> driverFor(const std::string &api);
 };
 
+/// One of the two.
 struct dvt_kernel {
-  std::unique_ptr<LoadedKernel> loaded;
+  std::unique_ptr<LoadedKernel> onHost;
+  std::unique_ptr<LoadedDeviceKernel> onDevice;
 };
+
+/// The file that the runtime opens, too: the system's loader gives both the same library.
+Expected<std::shared_ptr<device::DeviceDriver>> dvt_provider::driverFor(const std::string &api) {
+  std::lock_guard lock(mutex);
+  std::shared_ptr<device::DeviceDriver> &driver = drivers[api];
+  if (!driver) {
+    auto opened = device::DeviceDriver::open(api, device::DeviceDriver::pathFor(driverPaths, api));
+    if (!opened)
+      return opened.takeError();
+    driver = std::move(*opened);
+  }
+  return driver;
+}
 
 namespace {
 
@@ -45,10 +69,13 @@ dvt_code codeOf(const Error &error) {
   }
 }
 
-dvt_code create(const dvt_host *, dvt_provider **provider, dvt_error *error) {
+dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
   auto *made = new (std::nothrow) dvt_provider;
   if (!made)
     return report(error, DVT_OUT_OF_MEMORY, "no memory for the native provider");
+  constexpr size_t end = offsetof(dvt_host, device_drivers) + sizeof(host->device_drivers);
+  if (host && host->struct_size >= end && host->device_drivers)
+    made->driverPaths = host->device_drivers;
   Dl_info self;
   if (::dladdr(reinterpret_cast<void *>(&create), &self) && self.dli_fname) {
     std::string path = self.dli_fname;
@@ -137,9 +164,12 @@ dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *gi
     return report(error, DVT_UNSUPPORTED,
                   "indices that are known only at run time are checked on the processor");
   std::string reason;
-  codegen::divisorInputs(reader, &reason);
+  const bool divides = !codegen::divisorInputs(reader, &reason).empty();
   if (!reason.empty())
     return report(error, DVT_UNSUPPORTED, reason);
+  if (machine->isDevice() && divides)
+    return report(error, DVT_UNSUPPORTED,
+                  "divisors that are known only at run time are checked on the processor");
   bool offered = false;
   codegen::ScheduleSink schedules;
   schedules.offer = [&](const codegen::Schedule &schedule) {
@@ -187,7 +217,7 @@ dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_pro
   return provider->compile(target, compact.get(), candidate, sink, error);
 }
 
-dvt_code prepare(dvt_provider *, const dvt_target *target, const dvt_problem *given,
+dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *given,
                  const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
                  dvt_error *error) {
   const CompactProblem compact(*given);
@@ -195,9 +225,6 @@ dvt_code prepare(dvt_provider *, const dvt_target *target, const dvt_problem *gi
   auto machine = codegen::Machine::of(*target);
   if (!machine)
     return report(error, DVT_UNSUPPORTED, machine.error().message);
-  if (machine->isDevice())
-    return report(error, DVT_UNAVAILABLE,
-                  "native kernels for devices can be compiled, but not be run yet");
   codegen::ProblemReader reader(*problem);
   auto schedule = hasStrides(*problem) || !findForeign(*problem).empty()
                       ? std::nullopt
@@ -206,17 +233,36 @@ dvt_code prepare(dvt_provider *, const dvt_target *target, const dvt_problem *gi
     return report(
         error, DVT_UNSUPPORTED,
         fmt::format("native does not propose '{}' for this problem", candidate->algorithm));
-  auto loaded = LoadedKernel::load(reader, *machine, *schedule, *args);
-  if (!loaded)
-    return report(error, codeOf(loaded.error()), loaded.error().message);
-  *kernel = new dvt_kernel{std::move(*loaded)};
+  auto made = std::make_unique<dvt_kernel>();
+  auto load = [&]() -> Status {
+    if (!machine->isDevice()) {
+      auto loaded = LoadedKernel::load(reader, *machine, *schedule, *args);
+      if (!loaded)
+        return loaded.takeError();
+      made->onHost = std::move(*loaded);
+      return Status::success();
+    }
+    auto driver = provider->driverFor(target->device);
+    if (!driver)
+      return driver.takeError();
+    auto loaded = LoadedDeviceKernel::load(reader, *machine, *driver, *args);
+    if (!loaded)
+      return loaded.takeError();
+    made->onDevice = std::move(*loaded);
+    return Status::success();
+  };
+  if (Status status = load(); !status)
+    return report(error, codeOf(status.error()), status.error().message);
+  *kernel = made.release();
   return DVT_OK;
 }
 
-uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->loaded->workspaceBytes(); }
+uint64_t workspaceBytes(const dvt_kernel *kernel) {
+  return kernel->onDevice ? kernel->onDevice->workspaceBytes() : kernel->onHost->workspaceBytes();
+}
 
 dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
-  return kernel->loaded->run(*args, error);
+  return kernel->onDevice ? kernel->onDevice->run(*args, error) : kernel->onHost->run(*args, error);
 }
 
 void destroyKernel(dvt_kernel *kernel) { delete kernel; }

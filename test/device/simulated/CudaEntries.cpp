@@ -190,6 +190,16 @@ EXPORT int cuLaunchKernel(Handle function, unsigned gridX, unsigned gridY, unsig
   return launch(function, {gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, stream,
                 arguments, extra);
 }
+EXPORT int cuStreamBeginCapture_v2(Handle stream, int) { return beginCapture(stream); }
+EXPORT int cuStreamEndCapture(Handle stream, Handle *recorded) {
+  return endCapture(stream, recorded);
+}
+EXPORT int cuGraphInstantiateWithFlags(Handle *graph, Handle recorded, unsigned long long) {
+  return makeGraph(recorded, graph);
+}
+EXPORT int cuGraphLaunch(Handle graph, Handle stream) { return launchGraph(graph, stream); }
+EXPORT int cuGraphExecDestroy(Handle graph) { return destroyGraph(graph); }
+EXPORT int cuGraphDestroy(Handle recorded) { return destroyGraph(recorded); }
 EXPORT int cuGetErrorName(int code, const char **name) {
   *name = nameOf(code);
   return Success;

@@ -188,10 +188,14 @@ Code launch(Handle function, std::array<uint32_t, 3> blocks, std::array<uint32_t
     if (std::string why = checkArgument(values[i]); !why.empty())
       return refuse(InvalidValue, "launch of '{}': argument {}: {}", found->function.name, i, why);
   }
-  ++state().counts["launches"];
-  give(*queue, [entry = found->function, values = std::move(values), blocks = blocks[0],
-                threads = threads[0],
-                sharedBytes] { return run(entry, values, blocks, threads, sharedBytes); });
+  // Recorded work may be launched after its module went.
+  give(*queue, [entry = found->function, number = numberOf(function), values = std::move(values),
+                blocks = blocks[0], threads = threads[0], sharedBytes] {
+    if (!state().functions.contains(number))
+      return breakDown(InvalidHandle, fmt::format("the module of '{}' is gone", entry.name));
+    ++state().counts["launches"];
+    return run(entry, values, blocks, threads, sharedBytes);
+  });
   return Success;
 }
 

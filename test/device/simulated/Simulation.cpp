@@ -5,6 +5,8 @@
 #include "State.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace simulated {
@@ -14,6 +16,27 @@ State &state() {
   return *only;
 }
 
+namespace {
+
+/// What was counted, as a line of JSON behind what the file has, when the process ends.
+struct Report {
+  Report() = default;
+  Report(const Report &) = delete;
+  ~Report() {
+    const char *path = std::getenv("DOVETAIL_SIMULATED_REPORT");
+    std::FILE *file = path ? std::fopen(path, "ae") : nullptr;
+    if (!file)
+      return;
+    std::string line = fmt::format("{{\"architecture\": \"{}\"", state().limits.architecture);
+    for (const auto &[what, number] : state().counts)
+      line += fmt::format(", \"{}\": {}", what, number);
+    std::fputs((line + "}\n").c_str(), file);
+    std::fclose(file);
+  }
+} report;
+
+} // namespace
+
 Code breakDown(Code code, std::string reason) {
   state().broken = code;
   state().brokenReason = std::move(reason);
@@ -21,6 +44,7 @@ Code breakDown(Code code, std::string reason) {
 }
 
 Code checkContext() {
+  ++state().counts["calls"];
   if (!state().initialised)
     return refuse(NotInitialized, "the driver was not initialised");
   if (state().retained == 0 || !isCurrent)
@@ -61,6 +85,10 @@ Code drainAll() {
 }
 
 void give(StreamState &stream, std::function<Code()> run) {
+  if (stream.recorded) {
+    stream.recorded->push_back({std::move(run)});
+    return;
+  }
   stream.waiting.push_back({std::move(run)});
   ++stream.given;
 }
@@ -132,6 +160,10 @@ const char *nameOf(int code) {
     return "illegal address";
   case LaunchOutOfResources:
     return "launch out of resources";
+  case CaptureUnsupported:
+    return "not permitted while a stream records";
+  case CaptureInvalidated:
+    return "recording was spoilt";
   default:
     return "unknown";
   }
@@ -178,6 +210,7 @@ Code releaseContext(int device) {
   s.streams.clear();
   s.events.clear();
   s.functions.clear();
+  s.graphs.clear();
   s.modules.clear();
   s.broken = Success;
   return Success;
@@ -195,6 +228,8 @@ Code allocate(uint64_t bytes, uint64_t *address) {
   std::lock_guard lock(state().mutex);
   if (Code code = checkContext())
     return code;
+  if (Code code = spoilRecording("an allocation"))
+    return code;
   if (bytes == 0 || !address)
     return refuse(InvalidValue, "no bytes are allocated");
   *address = state().memory.allocate(bytes);
@@ -210,6 +245,8 @@ Code freeMemory(uint64_t address) {
     return code;
   if (address == 0)
     return Success;
+  if (Code code = spoilRecording("giving memory back"))
+    return code;
   if (Code code = drainAll()) // as hardware does
     return code;
   std::string why = state().memory.release(address);
@@ -260,6 +297,8 @@ Code copyToDevice(uint64_t to, const void *from, uint64_t bytes, Handle stream) 
     return InvalidHandle;
   if (bytes == 0)
     return Success;
+  if (queue->recorded)
+    return spoilRecording("a copy from the host");
   if (Code code = checkHostPointer("copy to the device", from))
     return code;
   if (Code code = checkDeviceRange("copy to the device", to, bytes))
@@ -302,6 +341,8 @@ Code copyToHost(void *to, uint64_t from, uint64_t bytes, Handle stream) {
     return InvalidHandle;
   if (bytes == 0)
     return Success;
+  if (queue->recorded)
+    return spoilRecording("a copy to the host");
   if (Code code = checkHostPointer("copy to the host", to))
     return code;
   if (Code code = checkDeviceRange("copy to the host", from, bytes))
@@ -381,6 +422,8 @@ uint64_t count(const std::string &what) {
     return s.streams.size() - s.streams.count(0);
   if (what == "events")
     return s.events.size();
+  if (what == "graphs")
+    return s.graphs.size();
   if (what == "live modules")
     return s.modules.size();
   auto found = s.counts.find(what);

@@ -30,6 +30,8 @@ enum Code : int {
   NotReady = 600,
   IllegalAddress = 700,
   LaunchOutOfResources = 701,
+  CaptureUnsupported = 900,
+  CaptureInvalidated = 901,
 };
 
 struct Limits {
@@ -77,6 +79,13 @@ Code waitForEvent(Handle stream, Handle event);
 Code synchronizeEvent(Handle event);
 Code elapsedMillis(Handle from, Handle to, float *millis);
 
+// Recorded work: what ends a recording is launched after it was made ready.
+Code beginCapture(Handle stream);
+Code endCapture(Handle stream, Handle *recorded);
+Code makeGraph(Handle recorded, Handle *graph);
+Code launchGraph(Handle graph, Handle stream);
+Code destroyGraph(Handle graph);
+
 Code loadModule(const void *image, uint64_t bytes, Handle *module);
 Code unloadModule(Handle module);
 Code findFunction(Handle module, const char *name, Handle *function);
@@ -86,8 +95,10 @@ Code launch(Handle function, std::array<uint32_t, 3> blocks, std::array<uint32_t
             uint32_t sharedBytes, Handle stream, void **arguments, void **extra);
 
 /// What tests ask for: "allocations", "copies to the device", "bytes to the device", "copies to the
-/// host", "launches", "modules" and "synchronisations" since the beginning; "blocks", "streams",
-/// "events" and "live modules" that are there now.
+/// host", "launches", "modules", "synchronisations", "graph launches", "calls" and "refusals" since
+/// the beginning; "blocks", "streams", "events", "graphs" and "live modules" that are there now.
+/// Where the environment names a file (DOVETAIL_SIMULATED_REPORT), a process that used the device
+/// adds the former to it.
 uint64_t count(const std::string &what);
 
 } // namespace simulated

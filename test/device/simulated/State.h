@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct Operation {
 
 struct StreamState {
   std::deque<Operation> waiting;
-  uint64_t given = 0, done = 0; ///< operations
+  std::optional<std::vector<Operation>> recorded; ///< where it records
+  Code unrecordable = Success;                    ///< what was given that cannot be
+  uint64_t given = 0, done = 0;                   ///< operations
 };
 
 struct EventState {
@@ -41,6 +44,11 @@ struct FunctionState {
   HostFunction function;
   uint64_t module = 0;
   uint32_t allowedShared = 0;
+};
+
+struct GraphState {
+  std::vector<Operation> operations;
+  bool ready = false; ///< to be launched
 };
 
 struct Pinned {
@@ -61,6 +69,7 @@ struct State {
   std::map<uint64_t, EventState> events;
   std::map<uint64_t, ModuleState> modules;
   std::map<uint64_t, FunctionState> functions;
+  std::map<uint64_t, GraphState> graphs;
   uint64_t nextHandle = 0x51000001, ticks = 0;
   std::map<std::string, uint64_t> counts;
 };
@@ -75,6 +84,7 @@ template <typename... Args>
 Code refuse(Code code, fmt::format_string<Args...> format, Args &&...args) {
   lastCode = code;
   lastReason = fmt::format(format, std::forward<Args>(args)...);
+  ++state().counts["refusals"];
   return code;
 }
 
@@ -91,6 +101,8 @@ StreamState *findStream(Handle handle);
 Code drain(StreamState &stream, uint64_t upTo);
 Code drainAll();
 void give(StreamState &stream, std::function<Code()> run);
+/// For calls that no stream can record: spoils what one records; Success where none does.
+Code spoilRecording(const char *what);
 bool isPinned(const void *memory, uint64_t bytes);
 
 } // namespace simulated

@@ -6,7 +6,24 @@
 
 namespace simulated {
 
+Code spoilRecording(const char *what) {
+  for (auto &[number, stream] : state().streams)
+    if (stream.recorded) {
+      stream.unrecordable = CaptureInvalidated;
+      return refuse(CaptureUnsupported, "{} while stream {:#x} records", what, number);
+    }
+  return Success;
+}
+
 namespace {
+
+GraphState *findGraph(Handle handle) {
+  auto found = state().graphs.find(numberOf(handle));
+  if (found != state().graphs.end())
+    return &found->second;
+  refuse(InvalidHandle, "there is no recorded work {}", handle);
+  return nullptr;
+}
 
 EventState *findEvent(Handle handle) {
   auto found = state().events.find(numberOf(handle));
@@ -57,6 +74,8 @@ Code synchronizeStream(Handle stream) {
   StreamState *found = findStream(stream);
   if (!found)
     return InvalidHandle;
+  if (found->recorded)
+    return spoilRecording("waiting for a stream");
   ++state().counts["synchronisations"];
   return stream ? drain(*found, UINT64_MAX) : drainAll();
 }
@@ -135,6 +154,80 @@ Code elapsedMillis(Handle from, Handle to, float *millis) {
   if (first->tick == 0 || last->tick == 0)
     return refuse(NotReady, "the device has not come to an event yet");
   *millis = static_cast<float>(static_cast<double>(last->tick - first->tick) * 1e-3);
+  return Success;
+}
+
+Code beginCapture(Handle stream) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  StreamState *found = findStream(stream);
+  if (!found)
+    return InvalidHandle;
+  if (!stream || found->recorded)
+    return refuse(CaptureUnsupported,
+                  "the driver's own stream, or one that records, cannot record");
+  found->recorded.emplace();
+  found->unrecordable = Success;
+  return Success;
+}
+
+Code endCapture(Handle stream, Handle *recorded) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  StreamState *found = findStream(stream);
+  if (!found)
+    return InvalidHandle;
+  if (!found->recorded)
+    return refuse(CaptureUnsupported, "stream {} does not record", stream);
+  std::vector<Operation> operations = std::move(*found->recorded);
+  found->recorded.reset();
+  if (found->unrecordable)
+    return refuse(CaptureInvalidated, "something was given that cannot be recorded");
+  uint64_t number = state().nextHandle++;
+  state().graphs[number].operations = std::move(operations);
+  *recorded = handleOf(number);
+  return Success;
+}
+
+Code makeGraph(Handle recorded, Handle *graph) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  GraphState *found = findGraph(recorded);
+  if (!found)
+    return InvalidHandle;
+  uint64_t number = state().nextHandle++;
+  GraphState made{found->operations, true};
+  state().graphs[number] = std::move(made);
+  *graph = handleOf(number);
+  return Success;
+}
+
+Code launchGraph(Handle graph, Handle stream) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  GraphState *found = findGraph(graph);
+  StreamState *queue = found ? findStream(stream) : nullptr;
+  if (!queue)
+    return InvalidHandle;
+  if (!found->ready)
+    return refuse(InvalidHandle, "recorded work {} was not made ready", graph);
+  ++state().counts["graph launches"];
+  for (const Operation &operation : found->operations)
+    give(*queue, operation.run);
+  return Success;
+}
+
+Code destroyGraph(Handle graph) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  if (!findGraph(graph))
+    return InvalidHandle;
+  state().graphs.erase(numberOf(graph));
   return Success;
 }
 
