@@ -10,6 +10,7 @@
 #include "artifact/BlockMemory.h"
 #include "plan/InPlace.h"
 #include "plan/OtherCovers.h"
+#include "support/Candidate.h"
 
 namespace dovetail::plan {
 namespace {
@@ -190,20 +191,6 @@ std::string Assembler::whyNotFaster(const Trial &trial, const Trial *chosenTrial
                      more < (10 << 20) ? 2 : 0);
 }
 
-/// What a device kernel takes of its device, as far as it is known.
-static std::string resourcesOf(const Candidate &candidate) {
-  std::string text;
-  auto add = [&](uint64_t amount, const char *what) {
-    if (amount > 0 && amount != UINT64_MAX)
-      text += fmt::format(", {} {}", amount, what);
-  };
-  add(candidate.workspaceBytes, "bytes of workspace");
-  add(candidate.registers, "registers");
-  add(candidate.sharedBytes, "bytes shared");
-  add(candidate.scratchBytes, "bytes spilled");
-  return text;
-}
-
 void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
                              const Trial *chosenTrial, const Problem &problem) {
   for (const Trial &trial : evaluation.trials) {
@@ -231,7 +218,8 @@ void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
     else
       alternative.outcome = whyNotFaster(trial, chosenTrial, problem);
     if (trial.candidate.memory == DVT_MEMORY_DEVICE && trial.usable() && &trial != chosenTrial)
-      alternative.outcome += resourcesOf(trial.candidate);
+      if (std::string taken = deviceFacts(trial.candidate); !taken.empty())
+        alternative.outcome += "; " + taken;
     to.alternatives.push_back(std::move(alternative));
   }
   for (const auto &[provider, refusal] : evaluation.refusals) {

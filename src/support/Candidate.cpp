@@ -175,4 +175,17 @@ std::string Candidate::label() const {
   return out;
 }
 
+std::string deviceFacts(const Candidate &candidate) {
+  std::string text = candidate.numerics == "f32" ? "" : "rounds as " + candidate.numerics;
+  auto add = [&](uint64_t amount, const char *what) {
+    if (amount > 0 && amount != UINT64_MAX)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", amount, what);
+  };
+  add(candidate.workspaceBytes, "bytes of workspace");
+  add(candidate.registers, "registers");
+  add(candidate.sharedBytes, "bytes shared");
+  add(candidate.scratchBytes, "bytes spilled");
+  return text;
+}
+
 } // namespace dovetail

@@ -12,6 +12,7 @@
 #include "driver/WholeModel.h"
 #include "plan/TypicalSizes.h"
 #include "runtime/Model.h"
+#include "support/Candidate.h"
 
 namespace dovetail::cli {
 namespace {
@@ -75,20 +76,6 @@ SymbolValues timedAt(const Plan &plan, const PlanStep &step) {
 }
 
 bool isOnDevice(const PlanStep &step) { return step.choice.candidate.memory == DVT_MEMORY_DEVICE; }
-
-/// What a step's kernel takes of its device; empty where nothing is known.
-std::string deviceResources(const Candidate &candidate) {
-  std::string text;
-  auto add = [&](uint64_t amount, const char *what) {
-    if (amount > 0 && amount != UINT64_MAX)
-      text += (text.empty() ? "" : ", ") + std::to_string(amount) + what;
-  };
-  add(candidate.workspaceBytes, " bytes of workspace");
-  add(candidate.registers, " registers");
-  add(candidate.sharedBytes, " bytes shared");
-  add(candidate.scratchBytes, " bytes spilled");
-  return text;
-}
 
 /// A step and where it stands.
 struct Placed {
@@ -186,8 +173,14 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
       item["in_place"] = isInPlace(block, step);
       item["strided"] = isStrided(block, step);
       item["on_device"] = isOnDevice(step);
-      if (isOnDevice(step))
-        item["registers"] = step.choice.candidate.registers;
+      if (isOnDevice(step)) {
+        const Candidate &candidate = step.choice.candidate;
+        item["numerics"] = candidate.numerics;
+        item["registers"] = candidate.registers;
+        item["shared_bytes"] = candidate.sharedBytes;
+        item["spilled_bytes"] = candidate.scratchBytes;
+        item["workspace_bytes"] = candidate.workspaceBytes;
+      }
       if (step.fallback)
         item["fallback"] = step.fallback->candidate.label();
     }
@@ -270,7 +263,7 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
                 chosenLabel(step).c_str(), isOnDevice(step) ? ", on the device" : "",
                 isInPlace(block, step) ? ", in place" : "",
                 isStrided(block, step) ? ", strided" : "");
-    if (std::string taken = deviceResources(step.choice.candidate);
+    if (std::string taken = deviceFacts(step.choice.candidate);
         isOnDevice(step) && !taken.empty())
       std::printf("              %s\n", taken.c_str());
     if (SymbolValues sizes = timedAt(plan, step); !sizes.empty())

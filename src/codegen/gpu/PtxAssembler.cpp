@@ -4,7 +4,6 @@
 // process. nvJitLink's symbols carry the version of CUDA in their names.
 #include "codegen/gpu/PtxAssembler.h"
 
-#include <charconv>
 #include <dlfcn.h>
 #include <optional>
 
@@ -61,12 +60,9 @@ std::optional<uint32_t> numberBefore(llvm::StringRef line, llvm::StringRef unit)
   if (place == line.npos)
     return std::nullopt;
   llvm::StringRef before = line.take_front(place).rtrim();
-  llvm::StringRef digits = before.take_while([](char) { return true; });
-  size_t start = digits.size();
-  while (start > 0 && llvm::isDigit(digits[start - 1]))
-    --start;
   uint32_t number = 0;
-  if (digits.drop_front(start).getAsInteger(10, number))
+  if (before.take_back(before.size() - (before.find_last_not_of("0123456789") + 1))
+          .getAsInteger(10, number))
     return std::nullopt;
   return number;
 }
@@ -119,6 +115,11 @@ bool PtxAssembler::findProgram() {
   if (!found)
     found = llvm::sys::findProgramByName("ptxas", {std::string(kCudaFolder) + "/bin"});
   if (!found)
+    return false;
+  // A file of that name may be what is left of a tool kit that was removed.
+  std::optional<llvm::StringRef> silent[] = {llvm::StringRef(""), llvm::StringRef(""),
+                                             llvm::StringRef("")};
+  if (llvm::sys::ExecuteAndWait(*found, {*found, "--version"}, std::nullopt, silent, 10) != 0)
     return false;
   path = *found;
   which = Tool::Ptxas;
@@ -209,11 +210,12 @@ Expected<AssembledPtx> PtxAssembler::assembleByProgram(const std::string &ptx,
     return unavailable("no temporary file for ptxas can be made; is there room in the folder that "
                        "TMPDIR names?");
   llvm::FileRemover removeFrom(from), removeTo(to), removeLog(logFile);
-  std::error_code failed;
-  {
-    llvm::raw_fd_ostream stream(from, failed);
-    stream << ptx;
-  }
+  if (llvm::Error failed = llvm::writeToOutput(from, [&](llvm::raw_ostream &stream) {
+        stream << ptx;
+        return llvm::Error::success();
+      }))
+    return unavailable("the PTX for ptxas cannot be written: {}",
+                       llvm::toString(std::move(failed)));
   std::vector<llvm::StringRef> arguments = {path,         "-v", "-O3", "-arch",
                                             architecture, "-o", to,    from};
   if (strict)

@@ -60,8 +60,8 @@ struct ValueDemand {
   int64_t part = 0, parts = 1; ///< of each `parts` elements in a row, the one at `part`
 };
 
-/// What the gathers of a problem demand of indices that are among its inputs. Kernels clamp all
-/// indices, so a bad one that is computed inside reads another element, but no foreign memory.
+/// What the gathers of a problem demand of indices that are among its inputs; a gather of computed
+/// ones begins a kernel of its own, where they are inputs.
 std::vector<ValueDemand> indexDemands(const ProblemReader &problem);
 
 struct ScheduleFamily {

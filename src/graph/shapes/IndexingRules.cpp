@@ -60,10 +60,17 @@ Status gather(InferContext &c) {
   return Status::success();
 }
 
-/// Beside the axis there are no more indices than elements.
-Status checkElementIndices(InferContext &c, int64_t axis) {
+/// Of operand 1: one for each element along the axis, and beside it no more than there are elements.
+Status checkElementIndices(InferContext &c) {
+  if (Status status = c.needRank(1, c.rank(0)); !status)
+    return status;
+  Expected<int64_t> axis = c.axis(c.integer("axis", 0), c.rank(0));
+  if (!axis)
+    return axis.takeError();
+  if (Status status = checkIndices(c, c.shape(0)[*axis]); !status)
+    return status;
   for (size_t d = 0; d < c.rank(0); ++d)
-    if (int64_t(d) != axis)
+    if (int64_t(d) != *axis)
       if (Status status = c.needAtLeast(c.shape(0)[d], c.shape(1)[d],
                                         fmt::format("axis {} that is indexed", d));
           !status)
@@ -72,14 +79,7 @@ Status checkElementIndices(InferContext &c, int64_t axis) {
 }
 
 Status gatherElements(InferContext &c) {
-  if (Status status = c.needRank(1, c.rank(0)); !status)
-    return status;
-  Expected<int64_t> axis = c.axis(c.integer("axis", 0), c.rank(0));
-  if (!axis)
-    return axis.takeError();
-  if (Status status = checkIndices(c, c.shape(0)[*axis]); !status)
-    return status;
-  if (Status status = checkElementIndices(c, *axis); !status)
+  if (Status status = checkElementIndices(c); !status)
     return status;
   c.result(0, c.type(0), c.shape(1));
   return Status::success();
@@ -130,14 +130,7 @@ Status checkUpdates(InferContext &c, const Shape &expected) {
 }
 
 Status scatterElements(InferContext &c) {
-  if (Status status = c.needRank(1, c.rank(0)); !status)
-    return status;
-  Expected<int64_t> axis = c.axis(c.integer("axis", 0), c.rank(0));
-  if (!axis)
-    return axis.takeError();
-  if (Status status = checkIndices(c, c.shape(0)[*axis]); !status)
-    return status;
-  if (Status status = checkElementIndices(c, *axis); !status)
+  if (Status status = checkElementIndices(c); !status)
     return status;
   if (Status status = checkUpdates(c, c.shape(1)); !status)
     return status;
