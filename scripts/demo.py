@@ -88,12 +88,10 @@ class Dovetail:
         return path
 
     def compile(self, model: pathlib.Path, sample: pathlib.Path, prefer: str = "cost") -> pathlib.Path:
-        """An artifact for inputs of the sample's shape. Plans by preference are made without the bound on memory, so
-        that what the chosen one is compared with is as fast as it can be."""
-        free = [] if prefer == "cost" else ["--memory", "none"]
+        """An artifact for inputs of the sample's shape."""
         artifact = self.folder / f"{model.stem}-{prefer}.dvt"
         print("  " + self("compile", model, "--inputs", sample, "--prefer", prefer, "-o", artifact,
-                          *free, *self.planning).strip().replace(f"{self.folder}/", ""), flush=True)
+                          *self.planning).strip().replace(f"{self.folder}/", ""), flush=True)
         return artifact
 
     def run(self, artifact: pathlib.Path, sample: pathlib.Path) -> np.ndarray:

@@ -69,12 +69,10 @@ def find_model(text: str) -> pathlib.Path:
 
 
 def compile_artifact(options, model: pathlib.Path, inputs: pathlib.Path, artifact: pathlib.Path, prefer: str) -> str:
-    """What went wrong, or nothing. The chosen plan comes first and measures; the sides are planned by the same times,
-    and are as fast as they can be: the bound on memory is the chosen plan's."""
+    """What went wrong, or nothing. The chosen plan comes first and measures; the sides are planned by the same times."""
     budget = options.budget if prefer == "cost" else 0
-    free = [] if prefer == "cost" or "--memory" in " ".join(options.compile_options) else ["--memory", "none"]
     command = [options.binary, "compile", model, "--inputs", inputs, "--prefer", prefer, "-o", artifact, "--threads",
-               str(options.threads), "--budget", str(budget), *free, *options.compile_options]
+               str(options.threads), "--budget", str(budget), *options.compile_options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"compile: {done.stderr.strip()}"
 

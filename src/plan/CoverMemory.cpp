@@ -5,18 +5,25 @@
 #include "plan/CoverMemory.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
 namespace dovetail::plan {
 namespace {
 
-constexpr int kMostSolves = 40;         ///< of one bounded problem
-constexpr double kGap = 0.005;          ///< of a cover's cost, from the bound, that is good enough
-constexpr int kMostPrices = 10;         ///< of one choice of caps
+constexpr int kMostSolves = 30; ///< of one bounded problem
+constexpr double kGap = 0.005;  ///< of a cover's cost, from the bound, that is good enough
+constexpr int kMostPrices = 6;  ///< of one choice of caps
+constexpr size_t kQuickStates = 256, kQuickRelaxedStates = 100; ///< while a price is sought
+constexpr int kMostNearPrices = 4;                              ///< beside a hint
+constexpr double kNearGap = 0.01; ///< of a cover's cost that is good enough beside a hint
+/// By so much the free cover may be slowed down before preferences have a price, and as much is it:
+/// what they are against counts for so many times its time.
+constexpr double kDear = 2;
 constexpr size_t kProgramOptions = 120; ///< put to the 0-1 program, at most
 
-using Caps = std::map<uint32_t, uint64_t>; ///< by key: what comes with a provider, at most
+using Caps = MemoryCaps;
 
 /// Adds what is shared, the largest of each key.
 class SharedSum {
@@ -46,16 +53,15 @@ void forEachMemory(const CoverProblem &problem, const CoverSolution &solution,
     function(problem.conversions[conversion].memory);
 }
 
-std::pair<uint64_t, double> weightOf(const CoverSolution &solution) {
-  return {solution.against, solution.cost};
-}
-
 /// A cover and what the price sees of it.
 struct Priced {
   CoverSolution solution;
-  double cost = 0;     ///< micros, with what preferences weigh where memory overrules them
+  double cost = 0;     ///< micros, with the price of preferences
   double bytes = 0;    ///< shared code in parts, what comes with providers left out
   uint64_t memory = 0; ///< all of it
+  double price = 0;    ///< that gave it
+  Caps caps;
+  bool relaxed = false; ///< preferences were priced
 };
 
 class BoundedSearch {
@@ -79,30 +85,88 @@ public:
     }
   }
 
-  Expected<BoundedCover> run() {
+  Expected<BoundedCover> run(BoundHint *hint) {
+    if (hint && hint->isKnown && nearHint(*hint)) {
+      BoundedCover result{best->solution, best->memory, solves, true, true};
+      result.solution.exact = false;
+      result.solution.bound = 0;
+      leave(*hint);
+      return result;
+    }
+    best.reset();
+    least.reset();
     auto free = solve(0, {}, false);
     if (!free)
       return free.takeError();
     lastResorts = lastResortsOf(free->solution);
-    unitOfPreference = std::max(1.0, free->solution.cost);
     double bound = free->solution.bound;
     if (free->memory > most) {
-      for (bool relaxed : {false, true})
-        if (!best && (!relaxed || hasPreferences()))
-          searchCaps(relaxed);
+      consider(*free);
+      searchAll(free->solution.cost);
+      polish();
       if (problem.options.size() <= kProgramOptions)
         improve();
     }
     const Priced &chosen = best ? *best : free->memory <= most || !least ? *free : *least;
-    BoundedCover result{chosen.solution, chosen.memory, solves, chosen.memory <= most};
+    BoundedCover result{chosen.solution, chosen.memory, solves, chosen.memory <= most, false};
     if (free->memory > most) {
       result.solution.bound = std::min(bound, result.solution.cost);
       result.solution.exact = isProven;
+    }
+    if (hint) {
+      hint->isKnown = false;
+      if (best)
+        leave(*hint);
     }
     return result;
   }
 
 private:
+  /// First with all preferences kept. Where nothing fits then, or only what is several times
+  /// slower, they have a price.
+  void searchAll(double freeCost) {
+    searchCaps(false);
+    if (!hasPreferences())
+      return;
+    if (!best) {
+      searchCaps(true);
+      return;
+    }
+    if (best->solution.cost <= kDear * freeCost)
+      return;
+    Priced strict = std::move(*best);
+    best.reset();
+    solves = 0;
+    searchCaps(true);
+    if (!best || best->cost >= strict.cost)
+      best = std::move(strict);
+  }
+
+  void leave(BoundHint &hint) const {
+    hint = {true, best->price, best->caps, best->relaxed, lastResorts};
+  }
+
+  /// Whether a cover within the bound was found near the price of the hint, and little can be won.
+  bool nearHint(const BoundHint &hint) {
+    lastResorts = hint.lastResorts;
+    std::optional<Priced> low, high; // beyond the bound, and within it
+    double price = hint.price;
+    for (int i = 0; i < kMostNearPrices; ++i) {
+      auto cover = solve(price, hint.caps, hint.overrules);
+      if (!cover)
+        return false;
+      consider(*cover);
+      if (cover->memory <= most && price * (double(most) - cover->bytes) <= kNearGap * cover->cost)
+        return best.has_value();
+      (cover->memory <= most ? high : low) = std::move(*cover);
+      if (low && high && low->bytes > high->bytes && high->cost > low->cost)
+        price = (high->cost - low->cost) / (low->bytes - high->bytes);
+      else
+        price = high ? price / 2 : 2 * price;
+    }
+    return best.has_value();
+  }
+
   bool hasPreferences() const {
     return std::any_of(problem.options.begin(), problem.options.end(),
                        [](const CoverOption &option) { return option.preference > 0; });
@@ -116,7 +180,7 @@ private:
   }
 
   double pricedCost(const CoverOption &option, bool relaxed) const {
-    return option.cost + (relaxed ? unitOfPreference * option.preference : 0);
+    return option.cost * (relaxed && option.preference > 0 ? kDear : 1);
   }
 
   static bool isWithin(const CoverMemory &memory, const Caps &caps) {
@@ -163,10 +227,19 @@ private:
       part.conversions.push_back(conversion);
       conversions.push_back(i);
     }
-    auto solved = solveCover(part, limits);
+    CoverLimits effort = limits;
+    if (price > 0 && !isThorough && problem.options.size() > kProgramOptions) {
+      effort.maxStates = std::min(effort.maxStates, kQuickStates);
+      effort.relaxedStates = std::min(effort.relaxedStates, kQuickRelaxedStates);
+    }
+    auto solved = solveCover(part, effort);
     if (!solved)
       return solved.takeError();
-    return translate(*solved, options, conversions, relaxed);
+    Priced priced = translate(*solved, options, conversions, relaxed);
+    priced.price = price;
+    priced.caps = caps;
+    priced.relaxed = relaxed;
+    return priced;
   }
 
   Priced translate(const CoverSolution &from, const std::vector<uint32_t> &options,
@@ -195,9 +268,15 @@ private:
     return priced;
   }
 
+  std::pair<uint64_t, double> weightOf(const Priced &cover) const {
+    if (cover.relaxed)
+      return {lastResortsOf(cover.solution), cover.cost};
+    return {cover.solution.against, cover.solution.cost};
+  }
+
   void consider(const Priced &cover) {
     bool isSound = cover.memory <= most && lastResortsOf(cover.solution) <= lastResorts;
-    if (isSound && (!best || weightOf(cover.solution) < weightOf(best->solution)))
+    if (isSound && (!best || weightOf(cover) < weightOf(*best)))
       best = cover;
     auto rank = [&](const Priced &of) {
       return std::make_tuple(lastResortsOf(of.solution), of.memory, of.cost);
@@ -214,52 +293,89 @@ private:
     return sum;
   }
 
-  /// Tries all that providers may take once, from everything downwards.
+  /// What providers may take once: from as much as the bound lets in, what saves most time for its
+  /// bytes before other things, down to nothing.
   void searchCaps(bool relaxed) {
-    std::vector<Caps> all{{}};
-    for (const auto &[key, sizes] : levels) {
-      std::vector<Caps> longer;
-      for (const Caps &caps : all)
-        for (uint64_t size : sizes) {
-          longer.push_back(caps);
-          longer.back()[key] = size;
-        }
-      constexpr size_t kMostChoices = 64;
-      if (longer.size() > kMostChoices)
-        break;
-      all = std::move(longer);
-    }
-    auto sum = [](const Caps &caps) {
-      uint64_t bytes = 0;
-      for (const auto &[key, size] : caps)
-        bytes += size;
-      return bytes;
-    };
-    std::stable_sort(all.begin(), all.end(),
-                     [&](const Caps &a, const Caps &b) { return sum(a) > sum(b); });
-    // Where little of the bound is at stake, the first choice is as good as any.
-    const uint64_t atStake = most / 16;
-    for (const Caps &caps : all)
-      if (solves < kMostSolves && (!best || sum(all.front()) - sum(caps) >= atStake))
-        searchPrice(caps, relaxed);
+    std::vector<Caps> sequence = capsByGain(relaxed);
+    for (auto caps = sequence.rbegin(); caps != sequence.rend() && solves < kMostSolves; ++caps)
+      if (!searchPrice(*caps, relaxed))
+        return;
   }
 
-  void searchPrice(const Caps &caps, bool relaxed) {
+  /// Caps of which each lets in more than those before it, from nothing on.
+  std::vector<Caps> capsByGain(bool relaxed) const {
+    struct Step {
+      uint32_t key;
+      size_t level; ///< in `levels`
+      double gain;  ///< micros, over the next lower level
+      uint64_t bytes;
+    };
+    std::vector<Step> steps;
+    for (const auto &[key, sizes] : levels)
+      for (size_t level = 0; level + 1 < sizes.size(); ++level)
+        steps.push_back({key, level, gainOf(key, sizes[level + 1], sizes[level], relaxed),
+                         sizes[level] - sizes[level + 1]});
+    std::stable_sort(steps.begin(), steps.end(), [](const Step &one, const Step &other) {
+      return one.gain / double(one.bytes) > other.gain / double(other.bytes);
+    });
+    Caps caps;
+    for (const auto &[key, sizes] : levels)
+      caps[key] = 0;
+    std::vector<Caps> sequence{caps};
+    uint64_t sum = 0;
+    for (const Step &step : steps) {
+      const uint64_t to = levels.at(step.key)[step.level], from = caps[step.key];
+      if (to <= from || sum + to - from > most)
+        continue;
+      sum += to - from;
+      caps[step.key] = to;
+      sequence.push_back(caps);
+    }
+    return sequence;
+  }
+
+  /// How much sooner values are made where a provider may take `more` in place of `less`: of the
+  /// quickest option for each, whatever it needs.
+  double gainOf(uint32_t key, uint64_t less, uint64_t more, bool relaxed) const {
+    std::map<std::vector<LayoutState>, std::pair<double, double>> quickest; // with less, with more
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    for (const CoverOption &option : problem.options) {
+      auto &[withLess, withMore] =
+          quickest.try_emplace(option.gives, std::pair(kNever, kNever)).first->second;
+      const SharedBytes &process = option.memory.process;
+      // Going against what counts before all cost is a loss whatever it takes.
+      const double cost =
+          pricedCost(option, relaxed) + 1e4 * (option.against - (relaxed ? option.preference : 0));
+      if (process.key != key || process.bytes <= less)
+        withLess = std::min(withLess, cost);
+      if (process.key != key || process.bytes <= more)
+        withMore = std::min(withMore, cost);
+    }
+    double gain = 0;
+    for (const auto &[gives, costs] : quickest)
+      if (costs.second < kNever)
+        gain += std::min(costs.first, 1e6 + costs.second) - costs.second;
+    return gain;
+  }
+
+  /// Seeks the price at which memory is within the bound. False where covers of fewer providers
+  /// cannot be better than what was found.
+  bool searchPrice(const Caps &caps, bool relaxed) {
     auto low = solve(0, caps, relaxed);
     if (!low)
-      return; // what is left covers nothing
+      return false; // what is left covers nothing
+    const bool isBetter = !best || weightOf(*low) < weightOf(*best);
     consider(*low);
-    bool isBetter = !best || weightOf(low->solution) < weightOf(best->solution);
     if (low->memory <= most || !isBetter)
-      return;
+      return false;
     // Memory first: a thousandth of it weighs more than all time.
     double dearest = 1e3 * (1 + low->cost) / (1 + low->bytes);
     auto high = solve(dearest, caps, relaxed);
     if (!high)
-      return;
+      return true;
     consider(*high);
     if (high->memory > most)
-      return;
+      return true;
     for (int i = 0; i < kMostPrices && solves < kMostSolves; ++i) {
       double saved = low->bytes - high->bytes, price = (high->cost - low->cost) / saved;
       if (!(saved > 0) || !(price > 0))
@@ -277,9 +393,24 @@ private:
       if (problem.options.size() > kProgramOptions && high->cost - bound <= kGap * high->cost)
         break;
     }
+    return true;
+  }
+
+  /// Solves with full effort at the price that gave the best cover.
+  void polish() {
+    if (!best || best->price == 0)
+      return;
+    isThorough = true;
+    const double price = best->price;
+    const Caps caps = best->caps;
+    if (auto cover = solve(price, caps, best->relaxed))
+      consider(*cover);
+    isThorough = false;
   }
 
   void improve() {
+    if (best && best->relaxed)
+      return; // the program knows preferences without a price only
     CoverLimits program = limits;
     program.maxNodes = std::max<int64_t>(limits.maxNodes, 200);
     program.relativeGap = 1e-7;
@@ -298,10 +429,9 @@ private:
   const uint64_t most;
   std::map<uint32_t, double> sharers;               ///< by key of code
   std::map<uint32_t, std::vector<uint64_t>> levels; ///< by key: sizes, the largest first, 0 last
-  double unitOfPreference = 1;                      ///< micros
   uint64_t lastResorts = 0;                         ///< of the cheapest cover of any memory
   int solves = 0;
-  bool isProven = false;
+  bool isProven = false, isThorough = false;
   std::optional<Priced> best;  ///< that fits
   std::optional<Priced> least; ///< of memory
 };
@@ -320,8 +450,8 @@ uint64_t memoryOf(const CoverProblem &problem, const CoverSolution &solution) {
 }
 
 Expected<BoundedCover> solveCoverWithin(const CoverProblem &problem, const CoverLimits &limits,
-                                        uint64_t mostBytes) {
-  return BoundedSearch(problem, limits, mostBytes).run();
+                                        uint64_t mostBytes, BoundHint *hint) {
+  return BoundedSearch(problem, limits, mostBytes).run(hint);
 }
 
 } // namespace dovetail::plan

@@ -32,12 +32,12 @@ struct ForcedChoice {
 /// What private memory a plan may take: packed constants, code, what comes with libraries, arena.
 struct MemoryBound {
   enum class Kind : uint8_t {
-    Share, ///< kShare of weights and arena, and kProcessBytes
+    Share, ///< kShare of weights and arena, or kLeastShare
     Bytes, ///< so many
     None
   };
   static constexpr double kShare = 1.3;
-  static constexpr uint64_t kProcessBytes = uint64_t(1) << 20; ///< of any process, however small
+  static constexpr uint64_t kLeastShare = uint64_t(1) << 20; ///< less than any process takes
   Kind kind = Kind::Share;
   uint64_t bytes = 0;
 

@@ -418,7 +418,6 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     optionMeanings.clear();
     conversionMeanings.clear();
     codeNumbers.clear();
-    processNumbers.clear();
     for (uint32_t value : table.inputs)
       cover.available.push_back({value, 0});
     for (uint32_t value : table.outputs)
@@ -440,7 +439,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
       limits.maxStates = kQuickStates;
       limits.relaxedStates = kQuickRelaxedStates;
     }
-    auto solved = solve(limits);
+    auto solved = solve(limits, prefer);
     if (!solved)
       return explainNoCover(solved.takeError());
     options.log(LogLevel::Debug,
@@ -456,8 +455,13 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
         return learned.takeError();
       if (*learned)
         continue;
-      if (!solution.exact && solution.bound > 0 && !thorough && !weighsMemory()) {
+      if (mayBeThorough && !solution.exact && solution.bound > 0 && !thorough && !weighsMemory()) {
         thorough = true;
+        continue;
+      }
+      // What was sought before shall not show in the plan: the same trials give the same one.
+      if (isNearHint) {
+        boundHints[prefer].isKnown = false;
         continue;
       }
     }

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "plan/CoverMemory.h"
-
 namespace dovetail::plan {
 namespace {
 
@@ -39,8 +37,8 @@ uint64_t MemoryBound::of(const PlanMemory &memory) const {
     return UINT64_MAX;
   if (kind == Kind::Bytes)
     return bytes;
-  return kProcessBytes +
-         static_cast<uint64_t>(kShare * static_cast<double>(memory.weights + memory.arena));
+  return std::max(kLeastShare, static_cast<uint64_t>(
+                                   kShare * static_cast<double>(memory.weights + memory.arena)));
 }
 
 CoverMemory Planner::State::memoryOf(const Trial &trial) {
@@ -75,15 +73,17 @@ bool Planner::State::takesNoMore(const CoverMemory &one, const CoverMemory &othe
   return one.bytes <= other.bytes && code && process;
 }
 
-Expected<CoverSolution> Planner::State::solve(const CoverLimits &limits) const {
+Expected<CoverSolution> Planner::State::solve(const CoverLimits &limits, Prefer prefer) {
+  isNearHint = false;
   if (!weighsMemory())
     return solveCover(cover, limits);
   double share = (1 + static_cast<double>(constantBytes(table))) / memoryWeight();
   const uint64_t most =
       bodies.empty() ? mostBytes : static_cast<uint64_t>(static_cast<double>(mostBytes) * share);
-  auto bounded = solveCoverWithin(cover, limits, most);
+  auto bounded = solveCoverWithin(cover, limits, most, &boundHints[prefer]);
   if (!bounded)
     return bounded.takeError();
+  isNearHint = bounded->fromHint;
   options.log(LogLevel::Debug, "cover within {} bytes: takes {}, {:.1f} us; {} solved", most,
               bounded->bytes, bounded->solution.cost, bounded->solves);
   return std::move(bounded->solution);
@@ -129,10 +129,19 @@ Plan Planner::State::overBound(Plan plan) const {
 
 Expected<Plan> Planner::State::chooseWithinBound(Prefer prefer) {
   mostBytes = UINT64_MAX;
+  // Effort is for plans that can be taken.
+  mayBeThorough = options.memory.kind == MemoryBound::Kind::None;
   auto plan = choose(prefer);
   if (!plan)
     return plan;
   PlanMemory memory = dovetail::memoryOf(*plan);
+  if (!mayBeThorough && memory.total() <= options.memory.of(memory)) {
+    mayBeThorough = true;
+    plan = choose(prefer);
+    if (!plan)
+      return plan;
+    memory = dovetail::memoryOf(*plan);
+  }
   plan->memoryBound = options.memory.of(memory);
   std::optional<Plan> nearest; // to the bound, of those beyond it
   uint64_t excess = UINT64_MAX, withheld = 0;

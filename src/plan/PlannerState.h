@@ -15,6 +15,7 @@
 
 #include "plan/Assembly.h"
 #include "plan/Cover.h"
+#include "plan/CoverMemory.h"
 #include "plan/Evaluations.h"
 #include "plan/MeasuringOrder.h"
 #include "plan/StepTimes.h"
@@ -170,7 +171,7 @@ struct Planner::State {
 
   // PlannerMemory.cpp
   bool weighsMemory() const { return mostBytes != UINT64_MAX; }
-  Expected<CoverSolution> solve(const CoverLimits &limits) const;
+  Expected<CoverSolution> solve(const CoverLimits &limits, Prefer prefer);
   Plan overBound(Plan plan) const;
   CoverMemory memoryOf(const Trial &trial);
   /// Whether one takes no more memory of any kind than the other.
@@ -183,10 +184,14 @@ struct Planner::State {
   /// Memory that the choice may use, arenas not counted; with UINT64_MAX it does not look at it.
   uint64_t mostBytes = UINT64_MAX;
   std::map<std::string, uint64_t> paidProcesses; ///< of blocks around this one, by processOf
+  bool mayBeThorough = true; ///< where nothing is learned any more, and memory has no price
+  /// Of the covers sought last, which differ little from the next.
+  std::map<Prefer, BoundHint> boundHints;
+  bool isNearHint = false; ///< the last of them began at a hint
 
   // The cover being built by choose().
   std::map<const Trial *, uint32_t> codeNumbers;
-  std::map<std::string, uint32_t> processNumbers;
+  std::map<std::string, uint32_t> processNumbers; ///< kept, as hints are in terms of them
   CoverProblem cover;
   std::vector<OptionMeaning> optionMeanings;
   std::vector<ConversionMeaning> conversionMeanings;

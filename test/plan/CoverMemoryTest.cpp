@@ -142,6 +142,61 @@ TEST(CoverMemory, overrulesPreferencesAndNoLastResorts) {
   EXPECT_EQ(found->solution.against, 0u);
 }
 
+TEST(CoverMemory, overrulesPreferencesForWhatIsMuchFaster) {
+  // Of what is preferred both quick ones are too large, and the small ones slow.
+  CoverProblem problem = quickOrSmall();
+  problem.options[1].cost = problem.options[3].cost = 500;
+  for (uint32_t value : {1u, 2u}) {
+    addOption(problem, 15, {{value - 1, 0}}, {{value, 0}});
+    problem.options.back().memory.bytes = 10;
+    problem.options.back().against = problem.options.back().preference = 16;
+  }
+  for (auto [bytes, cost, against] : {std::tuple{3000u, 20., 0u}, std::tuple{2500u, 30. - 5, 16u},
+                                      std::tuple{1500u, 25., 16u}, std::tuple{100u, 30., 32u}}) {
+    auto found = solveCoverWithin(problem, {}, bytes);
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->fits) << bytes;
+    EXPECT_EQ(found->solution.cost, cost) << bytes;
+    EXPECT_EQ(found->solution.against, against) << bytes;
+  }
+  problem.options[1].cost = problem.options[3].cost = 18; // slower, but not by much
+  auto found = solveCoverWithin(problem, {}, 100);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->solution.cost, 36);
+  EXPECT_EQ(found->solution.against, 0u);
+}
+
+TEST(CoverMemory, beginsWhereTheLastSearchEnded) {
+  std::mt19937 random(7);
+  unsigned bounded = 0, cold = 0, warm = 0;
+  for (int i = 0; i < 60; ++i) {
+    CoverProblem problem = randomGraph(random);
+    addMemory(problem, random);
+    auto free = solveCover(problem);
+    if (!free)
+      continue;
+    const uint64_t most = memoryOf(problem, *free) * 2 / 3;
+    BoundHint hint;
+    auto first = solveCoverWithin(problem, {}, most, &hint);
+    ASSERT_TRUE(first);
+    EXPECT_EQ(hint.isKnown, first->fits && memoryOf(problem, *free) > most) << "case " << i;
+    if (!hint.isKnown)
+      continue;
+    ++bounded;
+    for (CoverOption &option : problem.options)
+      option.cost *= 1.01;
+    auto second = solveCoverWithin(problem, {}, most, &hint);
+    ASSERT_TRUE(second);
+    EXPECT_TRUE(second->fits) << "case " << i;
+    EXPECT_LE(second->bytes, most) << "case " << i;
+    EXPECT_EQ(second->bytes, memoryOf(problem, second->solution));
+    cold += static_cast<unsigned>(first->solves);
+    warm += static_cast<unsigned>(second->solves);
+  }
+  EXPECT_GT(bounded, 10u);
+  EXPECT_LT(warm, cold);
+}
+
 TEST(CoverMemory, leavesOutAProviderWhoseLibraryIsTooLarge) {
   CoverProblem problem = quickOrSmall();
   for (CoverOption &option : problem.options)

@@ -151,7 +151,7 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
       ->each(note("--state"));
   app.add_option("--memory", memory,
                  "SIZE, such as 200MiB: private memory that the plan may take (default: 1.3 times "
-                 "weights and intermediate results, and 1 MiB); none: any")
+                 "weights and intermediate results, or 1MiB); none: any")
       ->each(note("--memory"));
   app.add_flag("--deterministic", deterministic, "only kernels that give the same bits everywhere");
 }

@@ -263,8 +263,7 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
                 chosenLabel(step).c_str(), isOnDevice(step) ? ", on the device" : "",
                 isInPlace(block, step) ? ", in place" : "",
                 isStrided(block, step) ? ", strided" : "");
-    if (std::string taken = deviceFacts(step.choice.candidate);
-        isOnDevice(step) && !taken.empty())
+    if (std::string taken = deviceFacts(step.choice.candidate); isOnDevice(step) && !taken.empty())
       std::printf("              %s\n", taken.c_str());
     if (SymbolValues sizes = timedAt(plan, step); !sizes.empty())
       std::printf("              timed at %s\n", plan::sizesText(sizes).c_str());

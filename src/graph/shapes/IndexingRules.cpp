@@ -60,7 +60,8 @@ Status gather(InferContext &c) {
   return Status::success();
 }
 
-/// Of operand 1: one for each element along the axis, and beside it no more than there are elements.
+/// Of operand 1: one for each element along the axis, and beside it no more than there are
+/// elements.
 Status checkElementIndices(InferContext &c) {
   if (Status status = c.needRank(1, c.rank(0)); !status)
     return status;
