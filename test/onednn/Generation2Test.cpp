@@ -126,6 +126,34 @@ TEST_F(OneDnn2, LeavesTheRestToTheNextGeneration) {
   EXPECT_NE(refusalOf(*provider, "problem(%0: f32[8]) %1: f32[8] = relu@14(%0) return(%1)"), "");
 }
 
+TEST_F(OneDnn2, BytesAreSummedWithoutSaturation) {
+  const std::string text =
+      "problem(%0: u8[1,64,14,14], %1: f32[] {0.02}, %2: u8[] {130}, %3: const i8[64,64,3,3], "
+      "%4: const f32[64], %5: const f32[64], %6: f32[] {0.1}, %7: u8[] {9}) "
+      "%8: f32[1,64,14,14] = dequantize_linear@21(%0, %1, %2) {axis=1, block_size=0}; "
+      "%9: f32[64,64,3,3] = dequantize_linear@21(%3, %4) {axis=0, block_size=0}; "
+      "%10: f32[1,64,14,14] = conv@11(%8, %9, %5) {" +
+      std::string(k3x3) +
+      "}; %11: u8[1,64,14,14] = quantize_linear@21(%10, %6, %7) {axis=1, block_size=0, "
+      "saturate=1} return(%11)";
+  Expected<Problem> problem = Problem::parse(text);
+  ASSERT_TRUE(problem) << problem.error().message;
+  Target target = Target::host(2);
+  Proposal proposal = provider->propose(target, *problem);
+  EXPECT_FALSE(proposal.candidates.empty())
+      << (proposal.refusals.empty() ? "" : proposal.refusals[0].reason);
+  for (const Candidate &candidate : proposal.candidates) {
+    EXPECT_EQ(candidate.numerics, "int8") << candidate.algorithm;
+    EXPECT_EQ(candidate.packing, DVT_PACKING_AT_LOAD) << candidate.algorithm;
+  }
+  // Without these instructions products are added in 16 bits.
+  target.features = "sse41,avx,avx2,fma,avx512f";
+  for (const Candidate &candidate : provider->propose(target, *problem).candidates)
+    EXPECT_TRUE(candidate.algorithm.find("vnni") != std::string::npos ||
+                candidate.algorithm.find("ref") != std::string::npos)
+        << candidate.algorithm;
+}
+
 TEST_F(OneDnn2, WorksBesideItsSuccessor) {
   PluginSet plugins3 = loadPlugin("onednn", DOVETAIL_VENDOR_DIRS);
   const Provider *successor = plugins3.find("onednn");

@@ -5,6 +5,7 @@ A form says how the op is written: between DequantizeLinear and QuantizeLinear, 
 ConvInteger or MatMulInteger with a cast and a product behind it. Scales are chosen so that results use the range.
 """
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -188,6 +189,14 @@ def steps(path: pathlib.Path, *arguments: str) -> list:
     artifact = path.with_suffix(".dvt")
     dovetail("compile", path, "-o", artifact, "--select=estimate", "--no-cache", "--threads=2", *arguments)
     return json.loads(dovetail("explain", artifact, "--json", "--all").stdout)["steps"]
+
+
+@functools.cache
+def generations() -> tuple:
+    """The providers of oneDNN whose library is here."""
+    providers = json.loads(dovetail("doctor", "--json").stdout)["providers"]
+    return tuple(provider["name"] for provider in providers if provider["name"] in ("onednn", "onednn2")
+                 and not any(library["missing"] for library in provider["libraries"]))
 
 
 def onnxruntime(path: pathlib.Path, inputs: dict) -> dict:

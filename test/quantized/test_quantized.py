@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from quantized import Heavy, Model, dovetail, onnxruntime, quanta, run, steps
+from quantized import Heavy, Model, dovetail, generations, onnxruntime, quanta, run, steps
 
 CONV = Heavy()
 MATMUL = Heavy(op="MatMul", x_shape=(2, 7, 48), channels=40, bias=False)
@@ -18,9 +18,9 @@ def but(base: Heavy, **changes) -> Heavy:
     return dataclasses.replace(base, **changes)
 
 
-def check(tmp_path, model: Model, fused=True, opset=13, mixed=False):
-    """Right with libraries and without; with `fused`, a library runs the heavy op together with what is around it. With
-    `mixed`, own kernels take part, too."""
+def check(tmp_path, model: Model, fused=True, opset=13, mixed=False, second=True):
+    """Right with libraries and without; with `fused`, a library runs the heavy op together with what is around it, and
+    without `second` that need not be oneDNN 2. With `mixed`, own kernels take part, too."""
     path = model.save(tmp_path / "model.onnx", opset)
     inputs = model.values()
     truth = onnxruntime(path, inputs)
@@ -31,7 +31,8 @@ def check(tmp_path, model: Model, fused=True, opset=13, mixed=False):
         else:
             assert len(np.unique(value)) > 16, "the case is too easy"
             assert quanta(literal[name], value) <= 1
-    for arguments in [["--only=onednn,reference"]] + [[], ["--only=native,reference"]] * mixed:
+    libraries = [[f"--only={name},reference"] for name in generations()]
+    for arguments in libraries + [[], ["--only=native,reference"]] * mixed:
         found = run(path, inputs, *arguments)
         for name, value in literal.items():
             if value.dtype == np.float32:
@@ -39,9 +40,9 @@ def check(tmp_path, model: Model, fused=True, opset=13, mixed=False):
             else:
                 assert quanta(found[name], value) <= 1, arguments
                 assert np.mean(found[name] != value) < 0.02, arguments
-    if fused:
-        kernels = [step["kernel"] for step in steps(path, "--only=onednn,reference")]
-        assert any("onednn" in kernel for kernel in kernels), kernels
+    for name in generations() if fused else ():
+        kernels = [step["kernel"] for step in steps(path, f"--only={name},reference")]
+        assert any(kernel.startswith(f"{name}:") for kernel in kernels) or (name == "onednn2" and not second), kernels
     return path
 
 
@@ -151,7 +152,7 @@ def test_sums_of_quantised_tensors(tmp_path, op, other, result, relu):
         model.constants["yz"] = np.array(-20 if result == "s8" else 99, kinds[result])
         model.node("QuantizeLinear", f"{last} ys yz", "y")
     model.outputs = {"y": kinds[result]}
-    check(tmp_path, model, fused=kinds[other] != np.float32, mixed=True)
+    check(tmp_path, model, fused=kinds[other] != np.float32, mixed=True, second=False)
 
 
 @pytest.mark.parametrize("kind,zero", [("u8", 0), ("u8", 130), ("s8", -128), ("s8", 5)])
@@ -243,7 +244,7 @@ def test_products_of_activations(tmp_path, a, b, turned):
     model.node("MatMul", "left " + ("upright" if turned else "right"), "product")
     model.node("QuantizeLinear", "product ys yz", "y")
     model.outputs = {"y": np.int8}
-    path = check(tmp_path, model)
+    path = check(tmp_path, model, second=b == "s8")
     ops = [step["ops"] for step in steps(path, "--only=onednn,reference") if "onednn" in step["kernel"]]
     assert any("mat_mul" in text and "quantize" in text for text in ops), ops
 
@@ -264,6 +265,51 @@ def test_free_extents(tmp_path, base, form):
             assert np.abs(found["y"] - truth["y"]).max() <= 1e-5 * np.abs(truth["y"]).max()
         else:
             assert quanta(found["y"], truth["y"]) <= 1
+
+
+@pytest.mark.parametrize("scale", [2e-38, 1e-42])
+def test_channels_that_are_all_bias(tmp_path, scale):
+    """A bias divided by such a scale is no number that f32 has."""
+    model = Model(but(CONV, bias=False, between=("Add",), spread=0)).qdq()
+    model.constants["ws"][[3, 17]] = scale
+    check(tmp_path, model)
+
+
+def test_equal_problems_of_different_numbers(tmp_path):
+    """Two convolutions that differ in nothing but constants, scales and biases among these."""
+    model = Model(CONV).qdq()
+    model.add("w2", model.rng.permutation(model.constants["w"]))
+    model.add("ws2", model.constants["ws"] * np.linspace(0.3, 1.2, len(model.constants["ws"]), dtype=np.float32))
+    model.add("b2", model.bias[::-1].copy())
+    model.add("bs2", model.constants["xs"] * model.constants["ws2"])
+    model.node("DequantizeLinear", "w2 ws2 wz", "w2f", axis=0)
+    model.node("DequantizeLinear", "b2 bs2 bz", "b2f", axis=0)
+    model.node("Conv", "xf w2f b2f", "u0", **model.window())
+    model.node("QuantizeLinear", "u0 ys yz", "y2")
+    model.outputs["y2"] = np.uint8
+    path = check(tmp_path, model)
+    for name in generations():
+        problems = [step["problem"] for step in steps(path, f"--only={name},reference") if "conv" in step["ops"]]
+        assert len(problems) == 2 and problems[0] == problems[1], problems
+
+
+@pytest.mark.parametrize("terms", [250, 1500])
+@pytest.mark.parametrize("zero", [0, 3])
+def test_sums_are_exact(tmp_path, terms, zero):
+    """Of bytes near the ends of their ranges; those of 1500 products are not all numbers of f32."""
+    model = Model(but(MATMUL, x_shape=(5, terms)))
+    model.inputs = {"x": (np.uint8, (5, terms))}
+    model.constants["w"] = model.rng.integers(100, 128, (terms, 40)).astype(np.int8)
+    model.constants["xz"] = np.array(zero, np.uint8)
+    model.node("MatMulInteger", "x w xz", "y")
+    model.outputs = {"y": np.int32}
+    path = model.save(tmp_path / "model.onnx")
+    inputs = {"x": model.rng.integers(200, 256, (5, terms)).astype(np.uint8)}
+    truth = (inputs["x"].astype(np.int64) - zero) @ model.constants["w"].astype(np.int64)
+    assert (np.abs(truth).max() > 2**24) == (terms > 258)
+    for name in (*generations(), "native", "reference"):
+        found = run(path, inputs, f"--only={name},reference")
+        assert np.array_equal(found["y"], truth), name
 
 
 def refused(tmp_path, model: Model, *words, code=2):

@@ -230,6 +230,15 @@ Desc argumentDesc(const Library &library, const PrimitiveDesc &description, int 
   return desc.bytes() == 0 ? Desc() : std::move(desc);
 }
 
+bool canReorder(const Library &library, const Desc &from, const Desc &to) {
+  dnnl_primitive_desc_t made = nullptr;
+  if (library.reorder_primitive_desc_create(&made, from.get(), library.engine, to.get(),
+                                            library.engine, nullptr) != dnnl_success)
+    return false;
+  PrimitiveDesc owned(library, made);
+  return true;
+}
+
 TeamSize::TeamSize(uint32_t threads) : before(omp_get_max_threads()) {
   if (static_cast<int>(threads) != before && threads > 0)
     omp_set_num_threads(static_cast<int>(threads));

@@ -105,6 +105,9 @@ std::string implementation(const Library &library, const PrimitiveDesc &descript
 /// Descriptor of an execution argument, DNNL_ARG_SCRATCHPAD included; empty when it takes none.
 Desc argumentDesc(const Library &library, const PrimitiveDesc &description, int argument);
 
+/// Whether the library brings elements from one layout into another.
+bool canReorder(const Library &library, const Desc &from, const Desc &to);
+
 /// While it lives, OpenMP teams of this thread have `threads` threads. oneDNN on OpenMP takes the
 /// size of the team when a primitive is created and asks for as many when it runs; the host owns
 /// the number.

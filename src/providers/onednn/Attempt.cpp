@@ -56,6 +56,15 @@ std::optional<Style> styleOf(const dvt_candidate &candidate, const dvt_problem &
                                                                : std::nullopt;
 }
 
+/// Whether some element-wise function comes more than once. Generated code of 2.6 then takes the
+/// parameters of one of them for all.
+bool appliesTwice(const std::vector<PostOp> &postOps) {
+  std::set<dnnl_alg_kind_t> seen;
+  return std::any_of(postOps.begin(), postOps.end(), [&](const PostOp &step) {
+    return step.kind == PostOp::Kind::Eltwise && !seen.insert(step.algorithm).second;
+  });
+}
+
 int64_t styleBlock(Style style) {
   return style == Style::Blocked16  ? 16
          : style == Style::Blocked8 ? 8
@@ -115,6 +124,8 @@ std::vector<Style> Maker::inOrder(std::vector<Style> styles) const {
 Attributes Maker::attributes(const std::vector<PostOp> &postOps, Style style,
                              std::vector<Argument> &arguments, int accumulate) const {
   dnnl_primitive_attr_t made = nullptr;
+  if (kGeneration == 2 && appliesTwice(postOps))
+    return {};
   if (library.primitive_attr_create(&made) != dnnl_success)
     return {};
   Attributes result(library, made);
@@ -216,6 +227,7 @@ void Maker::offer(Attempt &&attempt) {
     return;
   ++made;
   attempt.assumed = assumed;
+  attempt.ownsNumbers = ownsNumbers;
   stopped = !sink(std::move(attempt));
 }
 
@@ -362,6 +374,10 @@ private:
         binding.needsPacking = true;
         resolved.packs = true;
         resolved.packedBytes += binding.desc.bytes();
+        // 2.6 has layouts of bytes, with sums beside them, into which it cannot bring all others.
+        if (kGeneration == 2 && resolved.numerics == "int8" &&
+            !canReorder(library, binding.plain, binding.desc))
+          return false;
       } else {
         std::optional<std::string> layout;
         if (binding.view.isFree())
@@ -470,22 +486,16 @@ bool make(Maker &maker) {
   return makePointwise(maker);
 }
 
-/// Whether some element-wise function comes more than once. Generated code of 2.6 then takes the
-/// parameters of one of them for all.
-bool appliesTwice(const std::vector<PostOp> &postOps) {
-  std::set<dnnl_alg_kind_t> seen;
-  return std::any_of(postOps.begin(), postOps.end(), [&](const PostOp &step) {
-    return step.kind == PostOp::Kind::Eltwise && !seen.insert(step.algorithm).second;
-  });
-}
-
 /// Implementations that are not what they are asked for, or known to give wrong results.
-bool isMisleading(const Library &library, const Attempt &attempt, const Match &match) {
+bool isMisleading(const Library &library, const ProblemReader &problem, const Attempt &attempt,
+                  const Match &match) {
   const std::string name = implementation(library, attempt.stages.back().description);
   // Some generations answer a request for Winograd with what they have for a direct one.
   if (attempt.family == "winograd")
     return name.find("wino") == std::string::npos;
-  if (kGeneration == 2 && appliesTwice(match.postOps))
+  // Its pass over the sums goes by way of f32, whether there is something to do or not.
+  if (attempt.numerics == "int8" && name == "gemm:jit" &&
+      problem.type(match.result.value) == DVT_I32)
     return true;
   const bool readsWide =
       std::any_of(match.postOps.begin(), match.postOps.end(), [](const PostOp &step) {
@@ -526,8 +536,8 @@ constexpr const char *kWide = ":wide";
 
 bool visitImplementations(const Library &library, const ProblemReader &problem,
                           const dvt_target &target, uint32_t threads,
-                          const dvt_candidate *candidate, const ResolvedVisitor &visit,
-                          std::string &reason) {
+                          const dvt_candidate *candidate, const dvt_prepare_args *args,
+                          const ResolvedVisitor &visit, std::string &reason) {
   const std::string wanted = candidate ? candidate->algorithm : "";
   std::optional<Match> match = matchProblem(problem, reason);
   if (!match)
@@ -544,7 +554,7 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
     std::string width;
     Maker maker(library, problem, *match, hasAvx512, [&](Attempt &&attempt) {
       do {
-        if (isMisleading(library, attempt, *match))
+        if (isMisleading(library, problem, attempt, *match))
           continue;
         if (!wanted.empty() && Settler::algorithmOf(library, attempt) + width + suffix != wanted)
           continue;
@@ -563,6 +573,7 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
       return true;
     });
     maker.wanted = wanted;
+    maker.prepareArgs = args;
     if (candidate)
       maker.wantedStyle = styleOf(*candidate, problem.raw());
     bool made = make(maker);

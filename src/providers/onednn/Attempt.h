@@ -58,6 +58,8 @@ struct Attempt {
   std::vector<std::string> fixedLayouts;
   /// The stage that gives the attempt its name; the last one by default.
   std::optional<size_t> namedStage = std::nullopt;
+  /// The primitives hold numbers of the problem's constants, and serve no other kernel.
+  bool ownsNumbers = false;
 
   const Stage &named() const { return namedStage ? stages[*namedStage] : stages.back(); }
 };
@@ -154,9 +156,24 @@ public:
   /// That stage: from the operand into temporary 0, which then has `to`. False where there is none.
   bool addShift(const View &weights, const Desc &to, Attempt &attempt) const;
   /// After readContraction: scales and zero points as attributes and arguments. `weightsMask`: of
-  /// the dimensions that `weightsAxis` is in oneDNN's terms.
-  bool addGrids(const Attributes &attributes, int weightsMask,
+  /// the dimensions that `weightsAxis` is in oneDNN's terms. `resultMask`: of the result's that it
+  /// becomes.
+  bool addGrids(const Attributes &attributes, int weightsMask, int resultMask,
                 std::vector<Argument> &arguments) const;
+  /// Whether scales, and the bias divided by them, are to be numbers of the primitive: in 2.x.
+  bool usesOutputScales() const { return kGeneration == 2 && isInt8(); }
+  /// After readContraction, where usesOutputScales(): computes these numbers for a result of
+  /// `channels`, and changes `postOps` so that they end on the result's grid. While proposing,
+  /// others stand in for those that are not known. False with `reason` filled; true, with nothing
+  /// done, in 3.x.
+  bool settleScales(const std::optional<View> &bias, int64_t channels,
+                    std::vector<PostOp> &postOps);
+  /// After settleScales: the scales as an attribute. `resultMask`: as in addGrids.
+  bool addOutputScales(const Attributes &attributes, int resultMask) const;
+  /// After settleScales: a bias divided by scales, or integers as they are.
+  Argument outputBiasArgument(const View &bias) const;
+  /// Whether what is added to all of a channel can be the bias.
+  bool mayBeBias(const View &view) const { return !usesOutputScales() || isConstant(view); }
   /// After readContraction: arguments of the contraction's weights and bias.
   Argument weightsArgument(const View &weights) const;
   Argument biasArgument(const View &bias) const;
@@ -179,6 +196,8 @@ public:
   void offer(Attempt &&attempt);
   /// For every attempt offered from here on, see Attempt::assumed.
   std::vector<std::pair<uint32_t, std::vector<double>>> assumed;
+  /// Those of prepare, with the constants; null while proposing.
+  const dvt_prepare_args *prepareArgs = nullptr;
   /// Why nothing can be made of the main op; returned by makers.
   bool refuse(const std::string &why) {
     if (reason.empty())
@@ -199,7 +218,14 @@ private:
   /// Values of the contraction's operands, set by readContraction.
   uint32_t sourceValue = DVT_NO_VALUE, weightsValue = DVT_NO_VALUE;
   bool flipWeights = false, widenWeights = false, shiftWeights = false;
+  std::vector<float> outputScales, outputBias; ///< set by settleScales
+  bool ownsNumbers = false;                    ///< as in Attempt
 };
+
+/// The numbers of a constant of the problem, row-major; nothing where it came without bytes. `args`
+/// are those of prepare, or null.
+std::optional<std::vector<double>> numbersOf(const ProblemReader &problem, uint32_t value,
+                                             const dvt_prepare_args *args);
 
 /// Whether an implementation of this name may sum products of bytes in 16 bits, where they
 /// saturate.
@@ -223,13 +249,15 @@ bool makeQuantizedSum(Maker &maker);
 bool makeRecurrent(Maker &maker);
 
 /// Visits every implementation of every attempt, always in the same order; where `wanted` is not
-/// null, only those of algorithms of its name, and first those that are likely to have its layouts.
+/// null, only those of algorithms of its name, and first those that are likely to have its layouts;
+/// `args` are then those of prepare.
 /// `visit` gets the attempt, to make primitives of,
 /// and returns false to stop. Returns false with `reason` when the problem has no form this
 /// provider knows.
 using ResolvedVisitor = std::function<bool(const Attempt &, const Resolved &)>;
 bool visitImplementations(const Library &library, const ProblemReader &problem,
                           const dvt_target &target, uint32_t threads, const dvt_candidate *wanted,
-                          const ResolvedVisitor &visit, std::string &reason);
+                          const dvt_prepare_args *args, const ResolvedVisitor &visit,
+                          std::string &reason);
 
 } // namespace dovetail::onednn

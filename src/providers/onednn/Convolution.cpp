@@ -101,9 +101,13 @@ bool makeConvolution(Maker &maker) {
     bias = maker.operand(2);
   } else if (!postOps.empty()) {
     bias = asBias(postOps[0], result.dims[1]);
+    if (bias && !maker.mayBeBias(*bias))
+      bias.reset();
     if (bias)
       postOps.erase(postOps.begin());
   }
+  if (!maker.settleScales(bias, result.dims[1], postOps))
+    return false;
   const Desc biasDesc = bias ? maker.biasDesc(*bias) : Desc();
   // Groups are a dimension in front.
   const int weightsMask = groups > 1 ? 3 : 1;
@@ -130,7 +134,8 @@ bool makeConvolution(Maker &maker) {
     if (bias)
       arguments.push_back(maker.biasArgument(*bias));
     const Attributes attributes = maker.attributes(postOps, style, arguments, accumulate);
-    if (!from || !to || !pack || !attributes || !maker.addGrids(attributes, weightsMask, arguments))
+    if (!from || !to || !pack || !attributes ||
+        !maker.addGrids(attributes, weightsMask, 1 << 1, arguments))
       return;
     dnnl_primitive_desc_t made = nullptr;
     dnnl_status_t status;

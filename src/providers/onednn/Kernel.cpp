@@ -51,20 +51,6 @@ void storeDerived(const Derived &derived, void *to, size_t index, double value) 
 
 } // namespace
 
-std::optional<std::vector<double>> Kernel::numbersOf(const ProblemReader &problem, uint32_t value,
-                                                     const dvt_prepare_args &args) const {
-  const int32_t input = problem.inputPosition(value);
-  if (input < 0)
-    return problem.literal(value);
-  const void *bytes = args.constants ? args.constants[input] : nullptr;
-  if (!bytes)
-    return std::nullopt;
-  std::vector<double> numbers(static_cast<size_t>(providers::product(problem.extents(value))));
-  for (size_t i = 0; i < numbers.size(); ++i)
-    numbers[i] = providers::elementAsDouble(bytes, problem.type(value), i);
-  return numbers;
-}
-
 bool Kernel::derive(const ProblemReader &problem, const Binding &binding,
                     const dvt_prepare_args &args, Argument &argument, std::string &reason) {
   const Derived &derived = binding.derived;
@@ -86,7 +72,7 @@ bool Kernel::derive(const ProblemReader &problem, const Binding &binding,
   auto apply = [&](std::vector<double> &numbers, uint32_t value, bool divide) {
     if (value == DVT_NO_VALUE || !complete)
       return;
-    std::optional<std::vector<double>> other = numbersOf(problem, value, args);
+    std::optional<std::vector<double>> other = numbersOf(problem, value, &args);
     complete = other && (other->size() == 1 || other->size() == numbers.size());
     for (size_t i = 0; complete && i < numbers.size(); ++i) {
       const double number = (*other)[other->size() == 1 ? 0 : i];
@@ -125,7 +111,7 @@ std::vector<float> Kernel::widen(const ProblemReader &problem, const Binding &bi
   }
   auto numbers = [&](uint32_t of, double otherwise) {
     return of == DVT_NO_VALUE ? std::optional(std::vector<double>{otherwise})
-                              : numbersOf(problem, of, args);
+                              : numbersOf(problem, of, &args);
   };
   const std::optional<std::vector<double>> scales = numbers(binding.grid.scale, 1),
                                            zeros = numbers(binding.grid.zero, 0);
@@ -235,6 +221,7 @@ std::shared_ptr<const Program> Program::make(std::shared_ptr<const Library> libr
         binding.plain = {}; // descriptors are large
   program->assumed = attempt.assumed;
   program->accumulated = attempt.accumulated;
+  program->ownsNumbers = attempt.ownsNumbers;
   for (const Stage &stage : attempt.stages) {
     dnnl_primitive_t made = nullptr;
     dnnl_status_t status = library->primitive_create(&made, stage.description.get());

@@ -23,6 +23,7 @@ struct Program {
   View accumulated;                                              ///< as in Attempt
   std::vector<Primitive> primitives;                             ///< one for each stage
   std::vector<Desc> scratch;                                     ///< of each; empty for none
+  bool ownsNumbers = false;                                      ///< as in Attempt
 
   /// Of the implementation `attempt` stands at. Null with `reason` on failure.
   static std::shared_ptr<const Program> make(std::shared_ptr<const Library> library,
@@ -87,9 +88,6 @@ private:
   /// A constant in the layout of its binding: the caller's bytes, or a copy.
   void *constantBytes(const ProblemReader &problem, const Binding &binding,
                       const dvt_prepare_args &args, std::string &reason);
-  /// The numbers of a constant of the problem; nothing where it came without bytes.
-  std::optional<std::vector<double>> numbersOf(const ProblemReader &problem, uint32_t value,
-                                               const dvt_prepare_args &args) const;
   /// A quantised constant, or one of 16-bit floats, as f32; empty where its scales or zero points
   /// do not fit.
   std::vector<float> widen(const ProblemReader &problem, const Binding &binding, const void *bytes,

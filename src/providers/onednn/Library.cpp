@@ -22,7 +22,8 @@ const Numbers kNumbers = {{DOVETAIL_ONEDNN_ALGORITHMS(DOVETAIL_ONEDNN_NUMBER)},
                           {DOVETAIL_ONEDNN_DIRECTIONS(DOVETAIL_ONEDNN_NUMBER)},
                           {DOVETAIL_ONEDNN_QUERIES(DOVETAIL_ONEDNN_NUMBER)},
                           {DOVETAIL_ONEDNN_DESC_QUERIES(DOVETAIL_ONEDNN_NUMBER)},
-                          DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE};
+                          DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE,
+                          DNNL_ARG_ATTR_ZERO_POINTS};
 #undef DOVETAIL_ONEDNN_NUMBER
 
 namespace {
@@ -71,6 +72,12 @@ std::string Library::load(const std::string &name) {
     absent = "dnnl_" #function;
   DOVETAIL_ONEDNN_FUNCTIONS(DOVETAIL_ONEDNN_LOOKUP)
 #undef DOVETAIL_ONEDNN_LOOKUP
+#if DOVETAIL_ONEDNN_GENERATION == 2
+  primitive_attr_set_output_scales = reinterpret_cast<decltype(primitive_attr_set_output_scales)>(
+      generation2::find(opened, "primitive_attr_set_output_scales"));
+  if (!primitive_attr_set_output_scales && absent.empty())
+    absent = "dnnl_primitive_attr_set_output_scales";
+#endif
   if (!version)
     return reject("has no dnnl_version, is no oneDNN");
   const dnnl_version_t *found = version();

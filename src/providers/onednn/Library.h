@@ -72,6 +72,10 @@ public:
 #define DOVETAIL_ONEDNN_MEMBER(name) decltype(&dnnl_##name) name = nullptr;
   DOVETAIL_ONEDNN_FUNCTIONS(DOVETAIL_ONEDNN_MEMBER)
 #undef DOVETAIL_ONEDNN_MEMBER
+  /// Of 2.x alone, null otherwise: the result, before post-operations, is multiplied by one number
+  /// (mask 0) or by one for each index of the dimension whose bit is in `mask`. Copies `scales`.
+  dnnl_status_t (*primitive_attr_set_output_scales)(dnnl_primitive_attr_t attr, dnnl_dim_t count,
+                                                    int mask, const float *scales) = nullptr;
 
 private:
   /// Empty when the file was loaded; why not otherwise.

@@ -139,13 +139,14 @@ std::optional<Product> withBatchAsRows(const Product &p) {
 }
 
 /// A leading addition of a row vector becomes the bias.
-void takeBias(Product &p) {
+void takeBias(const Maker &maker, Product &p) {
   if (p.postOps.empty())
     return;
   const PostOp &first = p.postOps[0];
   if (first.kind != PostOp::Kind::Binary || first.derived.isPresent() ||
       first.algorithm != dnnl_binary_add || first.operand.dims.back() != p.result.dims.back() ||
-      providers::product(first.operand.dims) != p.result.dims.back())
+      providers::product(first.operand.dims) != p.result.dims.back() ||
+      !maker.mayBeBias(first.operand))
     return;
   p.bias = first.operand;
   p.postOps.erase(p.postOps.begin());
@@ -167,7 +168,8 @@ void attemptMatMul(Maker &maker, const Product &p, bool packed) {
              to = maker.plain(p.result), bias = p.bias ? maker.plain(*p.bias) : Desc();
   const Attributes attributes = maker.attributes(p.postOps, Style::RowMajor, arguments);
   const int columns = 1 << (p.rank() - 1);
-  if (!from || !right || !to || !attributes || !maker.addGrids(attributes, columns, arguments))
+  if (!from || !right || !to || !attributes ||
+      !maker.addGrids(attributes, columns, columns, arguments))
     return;
   dnnl_primitive_desc_t made = nullptr;
   dnnl_status_t status = maker.library.matmul_primitive_desc_create(
@@ -202,7 +204,7 @@ void attemptInnerProduct(Maker &maker, const Product &p, bool packed) {
              right = packed ? maker.weights(weights) : maker.plain(weights),
              to = maker.plain(p.result), bias = row ? maker.plain(*row) : Desc();
   const Attributes attributes = maker.attributes(p.postOps, Style::RowMajor, arguments);
-  if (!from || !right || !to || !attributes || !maker.addGrids(attributes, 1, arguments))
+  if (!from || !right || !to || !attributes || !maker.addGrids(attributes, 1, 1 << 1, arguments))
     return;
   dnnl_primitive_desc_t made = nullptr;
   dnnl_status_t status = maker.library.inner_product_forward_primitive_desc_create(
@@ -234,7 +236,9 @@ bool makeMatMul(Maker &maker) {
     return maker.refuse(name + ": extents do not agree");
   std::optional<Product> flat = withBatchAsRows(whole);
   Product &product = flat ? *flat : whole;
-  takeBias(product);
+  takeBias(maker, product);
+  if (!maker.settleScales(product.bias, product.result.dims.back(), product.postOps))
+    return false;
   const bool constant = maker.isConstant(product.b);
   if (constant)
     attemptMatMul(maker, product, true);

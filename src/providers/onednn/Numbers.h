@@ -42,7 +42,8 @@ struct Numbers {
   int directions[directionCount];
   int queries[queryCount];
   int descQueries[descQueryCount];
-  int postOpBase; ///< arguments of post-operation i are base * (i + 1) + what an operation has
+  int postOpBase;    ///< arguments of post-operation i are base * (i + 1) + what an operation has
+  int zeroPointBase; ///< the zero point of an argument is base + the argument
 };
 
 extern const Numbers kNumbers;

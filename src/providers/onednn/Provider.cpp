@@ -19,7 +19,7 @@ using providers::fail;
 struct dvt_provider {
   explicit dvt_provider(const dvt_host *host)
       : library(std::make_shared<Library>(host ? host->library_path : nullptr)) {
-    version = (library->isLoaded() ? "8+oneDNN-" + library->versionText : "8") + "#2";
+    version = (library->isLoaded() ? "9+oneDNN-" + library->versionText : "9") + "#2";
     libraryInfo = {sizeof libraryInfo, "oneDNN", library->versionText.c_str(),
                    library->file.c_str(), library->missing.c_str()};
     info = {sizeof info, kProviderName, version.c_str(), &libraryInfo, 1, 0, 1};
@@ -145,7 +145,7 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   std::vector<Resolved> found;
   std::string reason;
   visitImplementations(
-      *provider->library, reader, *target, target->threads, nullptr,
+      *provider->library, reader, *target, target->threads, nullptr, nullptr,
       [&](const Attempt &attempt, const Resolved &resolved) {
         for (const Resolved &before : found)
           if (before.algorithm == resolved.algorithm &&
@@ -215,8 +215,9 @@ std::string programKey(const dvt_target &target, const dvt_problem &problem,
 /// Finds the candidate among what propose gives, and tells whether it is there.
 std::shared_ptr<const Program> findProgram(const dvt_provider &provider, const dvt_target &target,
                                            const ProblemReader &problem,
-                                           const dvt_candidate &candidate, uint32_t threads,
-                                           bool &isThere, std::string &reason) {
+                                           const dvt_candidate &candidate,
+                                           const dvt_prepare_args &args, bool &isThere,
+                                           std::string &reason) {
   std::shared_ptr<const Program> found;
   auto fits = [](const char *const *texts, const std::vector<std::string> &layouts) {
     for (size_t i = 0; i < layouts.size(); ++i)
@@ -225,7 +226,7 @@ std::shared_ptr<const Program> findProgram(const dvt_provider &provider, const d
     return true;
   };
   visitImplementations(
-      *provider.library, problem, target, threads, &candidate,
+      *provider.library, problem, target, args.threads, &candidate, &args,
       [&](const Attempt &attempt, const Resolved &resolved) {
         if (!fits(candidate.input_layouts, resolved.inputLayouts) ||
             !fits(candidate.output_layouts, resolved.outputLayouts))
@@ -271,14 +272,15 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   std::shared_ptr<const Program> program = place->program.lock();
   if (!program) {
     bool isThere = false;
-    program = findProgram(*provider, *target, reader, *candidate, args->threads, isThere, reason);
+    program = findProgram(*provider, *target, reader, *candidate, *args, isThere, reason);
     if (!isThere)
       return fail(error, DVT_UNSUPPORTED,
                   kPrefix + std::string("no implementation is called ") + candidate->algorithm +
                       " with these layouts" + (reason.empty() ? "" : ": " + reason));
     if (!program)
       return fail(error, DVT_FAILED, kPrefix + candidate->algorithm + ": " + reason);
-    place->program = program;
+    if (!program->ownsNumbers)
+      place->program = program;
   }
   guard.unlock();
   std::unique_ptr<Kernel> made = Kernel::make(std::move(program), reader, *args, reason);

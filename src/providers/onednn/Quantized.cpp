@@ -3,7 +3,8 @@
 // Contractions of bytes: scales and zero points of a problem become attributes and run-time
 // arguments of oneDNN, which computes (sum of (a - za) * (b - zb)) * sa * sb + bias, then the
 // post-operations, then divides by the result's scale, adds its zero point, rounds to even and
-// saturates. Sums are exact, so a result is the literal graph's up to one quantum.
+// saturates. Sums are exact, so a result is the literal graph's up to one quantum. In 2.x scales
+// and bias have another form, which OutputScales.cpp makes.
 #include <algorithm>
 #include <cstring>
 
@@ -12,9 +13,30 @@
 namespace dovetail::onednn {
 namespace {
 
+/// Products of two bytes of which f32 holds any sum exactly: 255 * 255 * 258 < 2^24.
+constexpr int64_t kExactTerms = 258;
+
 bool isByte(dnnl_data_type_t type) { return type == dnnl_s8 || type == dnnl_u8; }
 
 std::string nameOf(const Maker &maker) { return std::string(maker.op().name()); }
+
+bool isConvolution(const Maker &maker) {
+  return maker.op().name().find("conv") != std::string::npos;
+}
+
+/// Whether integers that are the result may be rounded: for all that comes after the sums of
+/// products, such as zero points, the library brings them into f32, and convolutions always do. One
+/// implementation of products does so, too, see isMisleading.
+bool mayRoundSums(const Maker &maker, const View &source, const View &weights) {
+  const bool isWhole = !isConvolution(maker) && maker.type(source) == dnnl_u8 &&
+                       maker.type(weights) == dnnl_s8 &&
+                       maker.isZero(maker.match.grids.at(source.value).zero) &&
+                       maker.isZero(maker.match.grids.at(weights.value).zero);
+  const int64_t terms = isConvolution(maker)
+                            ? providers::product(weights.dims, 1, weights.dims.size())
+                            : source.dims.back();
+  return !isWhole && terms > kExactTerms;
+}
 
 } // namespace
 
@@ -53,8 +75,6 @@ bool Maker::readContraction(const View &source, const View &weights, const View 
     widenWeights = true;
     return true;
   }
-  if (kGeneration == 2)
-    return refuse(nameOf(*this) + ": quantised operands are left to oneDNN 3");
   const auto from = match.grids.find(source.value), by = match.grids.find(weights.value);
   if (from == match.grids.end() || by == match.grids.end() || from == by)
     return refuse(nameOf(*this) + ": both operands must be quantised, or none");
@@ -64,11 +84,16 @@ bool Maker::readContraction(const View &source, const View &weights, const View 
     return refuse(nameOf(*this) + ": quantised operands of 8 bits are supported");
   flipWeights = type(weights) == dnnl_u8 && isConstant(weights);
   shiftWeights = type(weights) == dnnl_u8 && !flipWeights;
-  if (shiftWeights && nameOf(*this).find("conv") != std::string::npos)
+  if (shiftWeights && isConvolution(*this))
     return refuse(nameOf(*this) + ": weights can be u8 only where they are constant");
+  if (kGeneration == 2 && shiftWeights)
+    return refuse(nameOf(*this) + ": unsigned weights that are not constant are left to oneDNN 3");
   const dnnl_data_type_t to = type(result);
   if (match.resultGrid ? !isByte(to) : to != dnnl_f32 && to != dnnl_s32)
     return refuse(nameOf(*this) + ": results of this type are not supported");
+  if (to == dnnl_s32 && mayRoundSums(*this, source, weights))
+    return refuse(nameOf(*this) + ": integer results of more than " + std::to_string(kExactTerms) +
+                  " products pass through f32 and are supported without zero points only");
   if (operand(2).isPresent() && type(operand(2)) != (match.integerBias ? dnnl_s32 : dnnl_f32))
     return refuse(nameOf(*this) + ": a bias of this type is not supported");
   if (from->second.axis >= 0)
@@ -90,13 +115,15 @@ bool Maker::readContraction(const View &source, const View &weights, const View 
   return true;
 }
 
-bool Maker::addGrids(const Attributes &attributes, int weightsMask,
+bool Maker::addGrids(const Attributes &attributes, int weightsMask, int resultMask,
                      std::vector<Argument> &arguments) const {
   if (!isInt8())
     return true;
+  if (usesOutputScales() && !addOutputScales(attributes, resultMask))
+    return false;
   auto count = [&](uint32_t value) { return providers::product(problem.extents(value)); };
   auto add = [&](int argument, const Grid &grid, int mask, double shift) {
-    if (grid.scale != DVT_NO_VALUE) {
+    if (grid.scale != DVT_NO_VALUE && !usesOutputScales()) {
       const int64_t scales = count(grid.scale);
       if (library.primitive_attr_set_scales_mask(attributes.get(), argument,
                                                  scales == 1 ? 0 : mask) != dnnl_success)
@@ -157,6 +184,8 @@ Argument Maker::weightsArgument(const View &weights) const {
 }
 
 Argument Maker::biasArgument(const View &bias) const {
+  if (usesOutputScales())
+    return outputBiasArgument(bias);
   if (!match.integerBias)
     return {DNNL_ARG_BIAS, bias, -1};
   return {DNNL_ARG_BIAS,
@@ -171,7 +200,22 @@ Argument Maker::biasArgument(const View &bias) const {
 }
 
 Desc Maker::biasDesc(const View &bias) const {
-  return Desc::strided(library, match.integerBias ? dnnl_f32 : type(bias), bias.dims, bias.strides);
+  const bool scalesIt = match.integerBias && !usesOutputScales();
+  return Desc::strided(library, scalesIt ? dnnl_f32 : type(bias), bias.dims, bias.strides);
+}
+
+std::optional<std::vector<double>> numbersOf(const ProblemReader &problem, uint32_t value,
+                                             const dvt_prepare_args *args) {
+  const int32_t input = problem.inputPosition(value);
+  if (input < 0)
+    return problem.literal(value);
+  const void *bytes = args && args->constants ? args->constants[input] : nullptr;
+  if (!bytes)
+    return std::nullopt;
+  std::vector<double> numbers(static_cast<size_t>(providers::product(problem.extents(value))));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = providers::elementAsDouble(bytes, problem.type(value), i);
+  return numbers;
 }
 
 bool maySaturate(const std::string &implementation, const dvt_target &target) {

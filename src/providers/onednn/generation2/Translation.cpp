@@ -30,7 +30,7 @@ namespace {
   F(dilated_convolution_forward_desc_init) F(dilated_deconvolution_forward_desc_init) \
   F(matmul_desc_init) F(inner_product_forward_desc_init) F(pooling_v2_forward_desc_init) \
   F(reorder_primitive_desc_create) F(vanilla_rnn_forward_desc_init) F(lstm_forward_desc_init_v3) \
-  F(gru_forward_desc_init) F(lbr_gru_forward_desc_init)
+  F(gru_forward_desc_init) F(lbr_gru_forward_desc_init) F(primitive_attr_set_zero_points)
 // clang-format on
 
 struct Functions {
@@ -78,10 +78,12 @@ dnnl_query_t query(int number) {
 }
 
 int argument(int number) {
-  return number < kNumbers.postOpBase
+  if (number >= kNumbers.postOpBase)
+    return number / kNumbers.postOpBase * DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE +
+           number % kNumbers.postOpBase;
+  return number < kNumbers.zeroPointBase
              ? number
-             : number / kNumbers.postOpBase * DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE +
-                   number % kNumbers.postOpBase;
+             : number - kNumbers.zeroPointBase + DNNL_ARG_ATTR_ZERO_POINTS;
 }
 
 /// What 3.x calls a primitive descriptor. The iterator reads the op descriptor as long as it lives.
@@ -213,6 +215,12 @@ dnnl_status_t post_ops_append_binary(dnnl_post_ops_t chain, int kind, Desc opera
 dnnl_status_t post_ops_append_sum(dnnl_post_ops_t chain, float scale, int32_t zeroPoint,
                                   dnnl_data_type_t type) {
   return zeroPoint == 0 ? lib.post_ops_append_sum_v2(chain, scale, type) : dnnl_unimplemented;
+}
+
+/// The numbers come when the primitive runs.
+dnnl_status_t primitive_attr_set_zero_points_mask(dnnl_primitive_attr_t attr, int which, int mask) {
+  const int32_t later = DNNL_RUNTIME_S32_VAL;
+  return lib.primitive_attr_set_zero_points(attr, which, 1, mask, &later);
 }
 
 dnnl_status_t primitive_desc_destroy(Description *description) {
@@ -394,6 +402,7 @@ AnyFunction find(void *opened, std::string_view name) {
     DOVETAIL_ONEDNN2_TRANSLATED(post_ops_append_eltwise)
     DOVETAIL_ONEDNN2_TRANSLATED(post_ops_append_binary)
     DOVETAIL_ONEDNN2_TRANSLATED(post_ops_append_sum)
+    DOVETAIL_ONEDNN2_TRANSLATED(primitive_attr_set_zero_points_mask)
     DOVETAIL_ONEDNN2_TRANSLATED(primitive_desc_destroy)
     DOVETAIL_ONEDNN2_TRANSLATED(primitive_desc_next_impl)
     DOVETAIL_ONEDNN2_TRANSLATED(primitive_desc_query)
@@ -436,6 +445,7 @@ AnyFunction find(void *opened, std::string_view name) {
                                                  "primitive_attr_destroy",
                                                  "primitive_attr_set_scratchpad_mode",
                                                  "primitive_attr_set_post_ops",
+                                                 "primitive_attr_set_output_scales",
                                                  "post_ops_create",
                                                  "post_ops_destroy",
                                                  "post_ops_append_prelu",
