@@ -126,12 +126,12 @@ private:
   /// slower, they have a price.
   void searchAll(double freeCost) {
     searchCaps(false);
-    if (!hasPreferences())
-      return;
-    if (!best) {
+    if (!best && hasPreferences())
       searchCaps(true);
+    if (!best)
+      searchLeast();
+    if (!best || best->relaxed || !hasPreferences())
       return;
-    }
     if (best->solution.cost <= kDear * freeCost)
       return;
     Priced strict = std::move(*best);
@@ -140,6 +140,23 @@ private:
     searchCaps(true);
     if (!best || best->cost >= strict.cost)
       best = std::move(strict);
+  }
+
+  /// What one provider brings may be less than what it saves.
+  void searchLeast() {
+    const double dearest = dearestFor(*least);
+    Caps caps;
+    for (const auto &[key, sizes] : levels)
+      caps[key] = 0;
+    for (const auto &[key, sizes] : levels)
+      for (uint64_t size : sizes) {
+        if (size == 0)
+          continue;
+        Caps one = caps;
+        one[key] = size;
+        if (auto thrifty = solve(dearest, one, hasPreferences()))
+          consider(*thrifty);
+      }
   }
 
   void leave(BoundHint &hint) const {
@@ -358,6 +375,11 @@ private:
     return gain;
   }
 
+  /// A price with which memory comes first: a thousandth of it weighs more than all time.
+  static double dearestFor(const Priced &cover) {
+    return 1e3 * (1 + cover.cost) / (1 + cover.bytes);
+  }
+
   /// Seeks the price at which memory is within the bound. False where covers of fewer providers
   /// cannot be better than what was found.
   bool searchPrice(const Caps &caps, bool relaxed) {
@@ -368,9 +390,7 @@ private:
     consider(*low);
     if (low->memory <= most || !isBetter)
       return false;
-    // Memory first: a thousandth of it weighs more than all time.
-    double dearest = 1e3 * (1 + low->cost) / (1 + low->bytes);
-    auto high = solve(dearest, caps, relaxed);
+    auto high = solve(dearestFor(*low), caps, relaxed);
     if (!high)
       return true;
     consider(*high);

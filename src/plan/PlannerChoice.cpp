@@ -71,8 +71,11 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
       best.option.cost *= 3;
     if (region >= firstApart)
       best.option.cost *= 1.02; // within what times vary by, less memory decides
-    if (candidate.provider == "reference" || (shown.micros < 0 && anyTimed && !isPredicted))
-      best.option.against += kLastResort * static_cast<uint32_t>(regions[region].ops.size());
+    const auto asLast = kLastResort * static_cast<uint32_t>(regions[region].ops.size());
+    if (candidate.provider == "reference")
+      best.option.against += asLast;
+    else if (shown.micros < 0 && anyTimed && !isPredicted)
+      best.option.preference += asLast;
     for (uint32_t op : regions[region].ops) {
       if (prefer == Prefer::Library && !library && libraryCovers[op])
         best.option.preference += kAgainstPreference;
