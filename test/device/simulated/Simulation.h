@@ -95,10 +95,10 @@ Code launch(Handle function, std::array<uint32_t, 3> blocks, std::array<uint32_t
             uint32_t sharedBytes, Handle stream, void **arguments, void **extra);
 
 /// What tests ask for: "allocations", "copies to the device", "bytes to the device", "copies to the
-/// host", "launches", "modules", "synchronisations", "graph launches", "calls" and "refusals" since
-/// the beginning; "blocks", "streams", "events", "graphs" and "live modules" that are there now.
-/// Where the environment names a file (DOVETAIL_SIMULATED_REPORT), a process that used the device
-/// adds the former to it.
+/// host", "launches", "library calls", "modules", "synchronisations", "graph launches", "calls" and
+/// "refusals" since the beginning; "blocks", "streams", "events", "graphs" and "live modules" that
+/// are there now. Where the environment names a file (DOVETAIL_SIMULATED_REPORT), a process that
+/// used the device adds the former to it.
 uint64_t count(const std::string &what);
 
 } // namespace simulated
