@@ -4,25 +4,22 @@
 // peaks from which times are estimated where nothing can be measured.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 
-#include "providers/TeamSizes.h"
+#include "providers/DevicePeaks.h"
 #include "providers/cudnn/Engines.h"
 
 namespace dovetail::cudnn {
 
 struct Device {
-  std::string properties;                    ///< JSON, for deviceProperties()
-  std::map<std::string, double> peakTeraops; ///< by type and unit: "f32", "f16_matrix"
-  double memoryGigabytesPerSecond = 0, launchMicros = 0;
+  std::string properties; ///< JSON, for deviceProperties()
+  providers::DevicePeaks peaks;
 
   /// Nothing with `reason` where the description lacks what is needed.
   static std::optional<Device> read(const char *description, std::string &reason);
 
-  /// The larger of arithmetic and memory traffic at the rates that kernels reach of the peaks, and
-  /// a launch; negative where the description lacks a peak. `rank` is the engine's place in the
+  /// By the peaks; negative where the description lacks one. `rank` is the engine's place in the
   /// library's own order, which stands for the differences between engines that no peak tells.
   double estimateMicros(const providers::RoughWork &work, const Engine &engine, size_t rank) const;
 };
