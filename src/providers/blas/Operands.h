@@ -6,11 +6,18 @@
 
 #include <memory>
 
+#include "providers/MatrixProduct.h"
 #include "providers/PackedMemory.h"
 #include "providers/blas/Libraries.h"
-#include "providers/blas/Product.h"
 
 namespace dovetail::blas {
+
+using providers::asMatrix;
+using providers::Dims;
+using providers::Matrix;
+using providers::ProblemReader;
+using providers::Product;
+using providers::View;
 
 /// An operand's bytes, known since prepare where it is constant, and its form.
 struct Source {

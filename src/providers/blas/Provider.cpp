@@ -102,45 +102,19 @@ dvt_code checkCall(const dvt_provider *provider, std::string_view algorithm,
   return DVT_OK;
 }
 
-/// The result may share memory with an addend that lies exactly as it does, and with nothing else.
-bool aliasHolds(const ProblemReader &problem, const Product &product) {
-  const int32_t alias = problem.value(problem.raw().outputs[0]).may_alias;
-  if (alias < 0 || alias >= static_cast<int32_t>(problem.raw().input_count))
-    return true;
-  const uint32_t value = problem.raw().inputs[alias];
-  return product.addend && product.addend->value == value &&
-         product.addend->dims == product.c.dims && product.addend->strides == product.c.strides &&
-         product.a.value != value && product.b.value != value;
-}
-
-struct Layouts {
-  std::vector<std::string> in, out;
-};
-
-Layouts layoutsOf(const ProblemReader &problem, const Product &product) {
-  Layouts layouts{std::vector<std::string>(problem.raw().input_count), std::vector<std::string>(1)};
-  for (const auto &[value, layout] : product.layouts) {
-    if (int32_t in = problem.inputPosition(value); in >= 0)
-      layouts.in[static_cast<size_t>(in)] = layout;
-    if (problem.outputPosition(value) >= 0)
-      layouts.out[0] = layout;
-  }
-  return layouts;
-}
-
 /// Every candidate, in a fixed order; `visit` returns false to stop.
 struct Offer {
   const Product &product;
   const Method &method;
   uint32_t team; ///< threads
   std::string name;
-  Layouts layouts;
+  providers::ProductLayouts layouts;
 };
 using Visitor = std::function<bool(const Offer &)>;
 void visitCandidates(const Libraries &libraries, const ProblemReader &problem, uint32_t threads,
                      const Visitor &visit, std::string &reason) {
-  for (const Product &product : matchProducts(problem, reason)) {
-    if (!aliasHolds(problem, product)) {
+  for (const Product &product : providers::matchProducts(problem, {}, reason)) {
+    if (!providers::mayShareResult(problem, product)) {
       reason = "the result may not share this operand's memory";
       continue;
     }
@@ -150,7 +124,7 @@ void visitCandidates(const Libraries &libraries, const ProblemReader &problem, u
     for (uint32_t team : providers::teamSizes(problem, threads))
       for (const Method &method : methods)
         if (!visit({product, method, team, method.name + providers::teamSuffix(team, threads),
-                    layoutsOf(problem, product)}))
+                    providers::layoutsOf(problem, product)}))
           return;
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks the ops of a problem: views of operands, the product, then scales, one addition and
-// transposes of the result.
-#include "providers/blas/Product.h"
+// Walks the ops of a problem: views of operands, the product, then scales, additions, transposes
+// of the result and an activation at the end.
+#include "providers/MatrixProduct.h"
 
 #include <algorithm>
 #include <limits>
@@ -11,10 +11,8 @@
 
 #include "providers/OpVersions.h"
 
-namespace dovetail::blas {
+namespace dovetail::providers {
 namespace {
-
-using providers::OpReader;
 
 View matrixTransposed(const View &view) {
   std::vector<size_t> order(view.dims.size());
@@ -45,7 +43,8 @@ std::optional<std::vector<size_t>> permutation(const OpReader &op, size_t rank) 
 
 class Matcher {
 public:
-  Matcher(const ProblemReader &problem, std::string &reason) : problem(problem), reason(reason) {}
+  Matcher(const ProblemReader &problem, const ProductRules &rules, std::string &reason)
+      : problem(problem), rules(rules), reason(reason) {}
 
   std::vector<Product> run() {
     if (!checkWhole())
@@ -83,7 +82,7 @@ public:
     View result = inMainOrder(external(current));
     if (name == "conv")
       return convolution(op, result);
-    return product(op, result, name == "gemm");
+    return multiplication(op, result, name == "gemm");
   }
 
 private:
@@ -93,23 +92,32 @@ private:
   }
 
   bool checkWhole() {
-    if (std::optional<std::string> unknown = providers::unknownDefinition(problem))
+    if (std::optional<std::string> unknown = unknownDefinition(problem))
       return refuse(*unknown);
     if (std::optional<std::string> symbol = problem.symbolicExtent())
       return refuse("extents known only at run time (" + *symbol + "); late-bound");
     if (problem.opCount() == 0 || problem.raw().output_count != 1)
       return refuse("one result is supported, found " + std::to_string(problem.raw().output_count));
     for (uint32_t v = 0; v < problem.raw().value_count; ++v) {
-      if (providers::product(problem.extents(v)) == 0)
+      if (product(problem.extents(v)) == 0)
         return refuse("empty tensors are not supported");
       const bool matters = problem.outputPosition(v) >= 0 || problem.inputPosition(v) >= 0;
-      if (matters && problem.type(v) != DVT_F32)
-        return refuse("f32 operands are supported");
+      if (matters && !checkType(problem.type(v)))
+        return false;
       if (problem.value(v).strides)
         for (int64_t stride : problem.strides(v))
           if (stride <= 0)
             return refuse("operands with strides of 0 or below are not supported");
     }
+    return true;
+  }
+
+  bool checkType(dvt_type type) {
+    if (std::find(rules.types.begin(), rules.types.end(), type) == rules.types.end())
+      return refuse(rules.types.size() == 1 ? "f32 operands are supported"
+                                            : "operands of f32, f16 or bf16 are supported");
+    if (type != problem.type(problem.raw().outputs[0]))
+      return refuse("operands and result of one type are supported");
     return true;
   }
 
@@ -162,8 +170,8 @@ private:
                                     " is used more than once or is a result, too");
     if (isView(index))
       return takeView(index);
-    bool first = op.input(0) == current, second = op.input(1) == current;
-    if (first == second)
+    const bool isLeft = op.input(0) == current, isRight = op.input(1) == current;
+    if (isLeft == isRight)
       return refuse(name + " does not continue the product");
     if (name == "transpose") {
       std::optional<std::vector<size_t>> perm = permutation(op, order.size());
@@ -176,36 +184,66 @@ private:
       current = op.output(0);
       return true;
     }
-    const uint32_t other = op.input(first ? 1 : 0);
+    if (activation != Activation::None)
+      return refuse(name + " after the activation is not supported");
+    if (rules.takesActivation && (name == "relu" || name == "gelu"))
+      return takeActivation(op);
+    return takeArithmetic(op, isLeft);
+  }
+
+  /// A scale or an addition; `isLeft`: the value so far is the left operand.
+  bool takeArithmetic(const OpReader &op, bool isLeft) {
+    const std::string name(op.name());
+    const uint32_t other = op.input(isLeft ? 1 : 0);
     if (op.inputCount() != 2 || other == DVT_NO_VALUE ||
         problem.extents(op.output(0)) != problem.extents(current))
-      return refuse(name + ": only a scale, an addition and transposes are done after the product");
+      return refuseTail(name);
     const std::optional<double> scalar = problem.uniform(other);
-    if (scalar && (name == "mul" || (name == "div" && first && *scalar != 0))) {
+    if (scalar && (name == "mul" || (name == "div" && isLeft && *scalar != 0))) {
       const float factor = static_cast<float>(name == "mul" ? *scalar : 1 / *scalar);
       alpha *= factor;
       beta *= factor;
-    } else if ((name == "add" || name == "sub") && !addend &&
+      gamma *= factor;
+    } else if ((name == "add" || name == "sub") && (!addend || takesOneMore()) &&
                (problem.producer(other) < 0 || views.count(other))) {
       View view = external(other);
       if (view.dims.size() > std::max<size_t>(order.size(), 1))
         return refuse(name + " broadcasts the product");
-      addend = inMainOrder(view.withRank(order.size()));
-      beta = name == "sub" && first ? -1.0f : 1.0f;
-      if (name == "sub" && second)
+      if (name == "sub" && !isLeft) {
         alpha = -alpha;
+        beta = -beta;
+      }
+      (addend ? gamma : beta) = name == "sub" && isLeft ? -1.0f : 1.0f;
+      (addend ? second : addend) = inMainOrder(view.withRank(order.size()));
     } else {
-      return refuse(name + ": only a scale, an addition and transposes are done after the product");
+      return refuseTail(name);
     }
     current = op.output(0);
     return true;
   }
 
-  Product make(const View &a, const View &b, const View &c) const {
-    return Product{a, b, c, addend, alpha, beta, {}};
+  bool takesOneMore() const { return rules.takesSecond && !second; }
+  bool refuseTail(const std::string &name) {
+    return refuse(name + (rules.takesSecond
+                              ? ": only scales, two additions, an activation and transposes are "
+                                "done after the product"
+                              : ": only a scale, an addition and transposes are done after the "
+                                "product"));
   }
 
-  std::vector<Product> product(const OpReader &op, View result, bool gemm) {
+  bool takeActivation(const OpReader &op) {
+    if (op.name() == "gelu" && op.string("approximate", "none") != "tanh")
+      return refuse("gelu: only the form with tanh is supported, found the one with erf");
+    activation = op.name() == "gelu" ? Activation::Gelu : Activation::Relu;
+    current = op.output(0);
+    return true;
+  }
+
+  Product make(const View &a, const View &b, const View &c) const {
+    return Product{a, b, c, addend, second, alpha, beta, gamma, activation, {}};
+  }
+
+  std::vector<Product> multiplication(const OpReader &op, View result, bool gemm) {
     Product p = make(external(op.input(0)), external(op.input(1)), result);
     if (gemm) {
       if (p.a.dims.size() != 2 || p.b.dims.size() != 2)
@@ -214,13 +252,12 @@ private:
       p.b = op.integer("transB", 0) ? matrixTransposed(p.b) : p.b;
       const float ownBeta = static_cast<float>(op.number("beta", 1));
       if (op.hasInput(2) && ownBeta != 0) {
-        if (p.addend)
+        if (p.addend && !takesOneMore())
           return none("gemm with an addend and one more addition");
-        p.addend = external(op.input(2));
-        if (p.addend->dims.size() > 2)
+        const View own = external(op.input(2));
+        if (own.dims.size() > 2)
           return none("gemm: the addend has more than two dimensions");
-        p.addend = p.addend->withRank(2);
-        p.beta = ownBeta * alpha;
+        addFirst(p, own.withRank(2), ownBeta * alpha);
       }
       p.alpha *= static_cast<float>(op.number("alpha", 1));
     } else {
@@ -234,13 +271,24 @@ private:
     return agrees(p) ? std::vector{p} : none(std::string(op.name()) + ": extents do not agree");
   }
 
+  /// An addend that comes before those found so far.
+  static void addFirst(Product &p, const View &view, float factor) {
+    if (p.addend) {
+      p.second = p.addend;
+      p.gamma = p.beta;
+    }
+    p.addend = view;
+    p.beta = factor;
+  }
+
   /// One-dimensional operands of mat_mul get the dimension they miss, and so does the result.
   static void restoreVectors(Product &p) {
     const bool vectorA = p.a.dims.size() == 1, vectorB = p.b.dims.size() == 1;
     auto insert = [&](size_t position) {
       p.c = p.c.withAxis(position);
-      if (p.addend)
-        p.addend = p.addend->withAxis(position);
+      for (std::optional<View> *extra : {&p.addend, &p.second})
+        if (*extra)
+          *extra = (*extra)->withAxis(position);
     };
     if (vectorB) {
       p.b = p.b.withAxis(1);
@@ -267,9 +315,10 @@ private:
       if (p.c.dims[i] != std::max(p.a.dims[i], p.b.dims[i]) ||
           (p.a.dims[i] != p.b.dims[i] && p.a.dims[i] != 1 && p.b.dims[i] != 1))
         return false;
-    for (size_t i = 0; p.addend && i < rank; ++i)
-      if (p.addend->dims[i] != 1 && p.addend->dims[i] != p.c.dims[i])
-        return false;
+    for (const std::optional<View> *extra : {&p.addend, &p.second})
+      for (size_t i = 0; *extra && i < rank; ++i)
+        if ((*extra)->dims[i] != 1 && (*extra)->dims[i] != p.c.dims[i])
+          return false;
     return true;
   }
 
@@ -282,34 +331,39 @@ private:
       return std::all_of(found.begin(), found.end(), [&](int64_t x) { return x == wanted; });
     };
     if (rank < 3 || weights.dims.size() != rank || result.dims.size() != rank || groups < 1 ||
-        providers::product(weights.dims, 2, weights.dims.size()) != 1 ||
-        !allAre("strides", spatial, 1) || !allAre("pads", 2 * spatial, 0) ||
+        product(weights.dims, 2, weights.dims.size()) != 1 || !allAre("strides", spatial, 1) ||
+        !allAre("pads", 2 * spatial, 0) ||
         Dims(source.dims.begin() + 2, source.dims.end()) !=
             Dims(result.dims.begin() + 2, result.dims.end()))
       return none("conv: only 1x1 kernels with stride 1 and no pads are matrix products");
     const int64_t images = source.dims[0], in = source.dims[1], out = result.dims[1],
-                  pixels = providers::product(source.dims, 2, source.dims.size());
+                  pixels = product(source.dims, 2, source.dims.size());
     if (in % groups || out % groups || weights.dims[0] != out || weights.dims[1] != in / groups)
       return none("conv: extents do not agree");
-    if (op.hasInput(2) && addend)
+    if (op.hasInput(2) && addend && !takesOneMore())
       return none("conv with bias and one more addition");
     const std::optional<View> a = weights.reshaped({1, groups, out / groups, in / groups}),
                               b = source.reshaped({images, groups, in / groups, pixels}),
                               c = result.reshaped({images, groups, out / groups, pixels});
-    std::optional<View> extra;
-    if (op.hasInput(2))
-      extra = external(op.input(2)).reshaped({1, groups, out / groups, 1});
-    else if (addend && addend->dims == result.dims)
-      extra = addend->reshaped(c ? c->dims : Dims{});
-    else if (addend && addend->dims[1] == out && providers::product(addend->dims) == out)
-      extra = addend->reshaped({1, groups, out / groups, 1});
-    if (!a || !b || !c || ((op.hasInput(2) || addend) && !extra))
-      return none("conv: dense operands, with a bias per channel or of the result's extents, are "
-                  "supported");
+    if (!a || !b || !c)
+      return none("conv: dense operands are supported");
     std::vector<Product> found{make(*a, *b, *c)};
-    found[0].addend = extra;
-    if (op.hasInput(2))
-      found[0].beta = alpha;
+    auto placed = [&](const View &extra) -> std::optional<View> {
+      if (extra.dims == result.dims)
+        return extra.reshaped(c->dims);
+      return product(extra.dims) == out && (extra.dims.size() == 1 || extra.dims[1] == out)
+                 ? extra.reshaped({1, groups, out / groups, 1})
+                 : std::nullopt;
+    };
+    for (std::optional<View> *extra : {&found[0].addend, &found[0].second})
+      if (*extra && !(*extra = placed(**extra)))
+        return none("conv: an addend per channel or of the result's extents is supported");
+    if (op.hasInput(2)) {
+      const std::optional<View> bias = placed(external(op.input(2)));
+      if (!bias)
+        return none("conv: a bias per channel is supported");
+      addFirst(found[0], *bias, alpha);
+    }
     if (groups == 1)
       addChannelsLast(found, source, weights, result, images * pixels);
     return found;
@@ -334,19 +388,25 @@ private:
       last += static_cast<char>('a' + i);
     last += 'b';
     p.layouts = {{source.value, last}, {result.value, last}};
-    if (p.addend && p.addend->dims == found[0].c.dims &&
-        providers::product(p.addend->dims) != out) {
-      if (!isWhole(p.addend->value) || problem.isConstant(p.addend->value) ||
-          p.addend->value == source.value)
+    for (std::optional<View> *extra : {&p.addend, &p.second})
+      if (*extra && !toChannelsLast(p, *extra, found[0].c.dims, last))
         return;
-      p.layouts.emplace_back(p.addend->value, last);
-      p.addend = View{p.addend->value, p.c.dims, p.c.strides, {}};
-    } else if (p.addend) {
-      p.addend = p.addend->reshaped({1, out});
-      if (!p.addend)
-        return;
-    }
     found.push_back(std::move(p));
+  }
+
+  /// An addend of `p`, as it is beside images of `extents`, beside the rows of pixels.
+  bool toChannelsLast(Product &p, std::optional<View> &extra, const Dims &extents,
+                      const std::string &layout) const {
+    const int64_t out = p.columns();
+    if (extra->dims != extents || product(extra->dims) == out) {
+      extra = extra->reshaped({1, out});
+      return extra.has_value();
+    }
+    if (!isWhole(extra->value) || problem.isConstant(extra->value) || extra->value == p.a.value)
+      return false;
+    p.layouts.emplace_back(extra->value, layout);
+    extra = View{extra->value, p.c.dims, p.c.strides, {}};
+    return true;
   }
 
   /// Not a view of another shape, and not strided.
@@ -356,19 +416,21 @@ private:
   bool isIdentityOrder() const { return std::is_sorted(order.begin(), order.end()); }
 
   const ProblemReader &problem;
+  const ProductRules &rules;
   std::string &reason;
   std::map<uint32_t, View> views;
   uint32_t current = DVT_NO_VALUE;
   std::vector<size_t> order; ///< axis of the product's result for each axis of `current`
-  std::optional<View> addend;
-  float alpha = 1; ///< all scales so far
-  float beta = 1;  ///< scales since the addition
+  std::optional<View> addend, second;
+  float alpha = 1;           ///< all scales so far
+  float beta = 1, gamma = 1; ///< scales since the first and the second addition
+  Activation activation = Activation::None;
 };
 
 /// The batch as rows, where the right operand is one matrix for all.
 std::optional<Product> withBatchAsRows(const Product &p) {
   const size_t leading = p.c.dims.size() - 1;
-  if (leading < 2 || providers::product(p.b.dims, 0, p.b.dims.size() - 2) != 1)
+  if (leading < 2 || product(p.b.dims, 0, p.b.dims.size() - 2) != 1)
     return std::nullopt;
   Product flat = p;
   const std::optional<View> a = p.a.collapsed(leading), c = p.c.collapsed(leading),
@@ -378,18 +440,18 @@ std::optional<Product> withBatchAsRows(const Product &p) {
   flat.a = *a;
   flat.c = *c;
   flat.b = View{b->value, {b->dims[1], b->dims[2]}, {b->strides[1], b->strides[2]}, {}};
-  if (p.addend) {
-    const std::optional<View> extra = p.addend->collapsed(leading);
-    if (!extra || (extra->dims[0] != 1 && extra->dims[0] != c->dims[0]))
-      return std::nullopt;
-    flat.addend = extra;
-  }
+  for (std::optional<View> *extra : {&flat.addend, &flat.second})
+    if (*extra) {
+      *extra = (*extra)->collapsed(leading);
+      if (!*extra || ((*extra)->dims[0] != 1 && (*extra)->dims[0] != c->dims[0]))
+        return std::nullopt;
+    }
   return flat;
 }
 
 } // namespace
 
-int64_t Product::batch() const { return providers::product(c.dims, 0, c.dims.size() - 2); }
+int64_t Product::batch() const { return product(c.dims, 0, c.dims.size() - 2); }
 
 std::optional<Matrix> asMatrix(const View &view) {
   const size_t rank = view.dims.size();
@@ -413,13 +475,15 @@ Product transposedProduct(const Product &product) {
   result.a = matrixTransposed(product.b);
   result.b = matrixTransposed(product.a);
   result.c = matrixTransposed(product.c);
-  if (product.addend)
-    result.addend = matrixTransposed(*product.addend);
+  for (std::optional<View> *extra : {&result.addend, &result.second})
+    if (*extra)
+      *extra = matrixTransposed(**extra);
   return result;
 }
 
-std::vector<Product> matchProducts(const ProblemReader &problem, std::string &reason) {
-  std::vector<Product> found = Matcher(problem, reason).run(), usable;
+std::vector<Product> matchProducts(const ProblemReader &problem, const ProductRules &rules,
+                                   std::string &reason) {
+  std::vector<Product> found = Matcher(problem, rules, reason).run(), usable;
   for (Product &p : found) {
     if (std::optional<Product> flat = withBatchAsRows(p))
       p = *flat;
@@ -441,4 +505,31 @@ std::vector<Product> matchProducts(const ProblemReader &problem, std::string &re
   return usable;
 }
 
-} // namespace dovetail::blas
+bool mayShareResult(const ProblemReader &problem, const Product &product) {
+  const int32_t alias = problem.value(problem.raw().outputs[0]).may_alias;
+  if (alias < 0 || alias >= static_cast<int32_t>(problem.raw().input_count))
+    return true;
+  const uint32_t value = problem.raw().inputs[alias];
+  size_t uses = 0;
+  bool fits = product.a.value != value && product.b.value != value;
+  for (const std::optional<View> *extra : {&product.addend, &product.second})
+    if (*extra && (*extra)->value == value) {
+      ++uses;
+      fits &= (*extra)->dims == product.c.dims && (*extra)->strides == product.c.strides;
+    }
+  return fits && uses == 1;
+}
+
+ProductLayouts layoutsOf(const ProblemReader &problem, const Product &product) {
+  ProductLayouts layouts{std::vector<std::string>(problem.raw().input_count),
+                         std::vector<std::string>(1)};
+  for (const auto &[value, layout] : product.layouts) {
+    if (int32_t in = problem.inputPosition(value); in >= 0)
+      layouts.in[static_cast<size_t>(in)] = layout;
+    if (problem.outputPosition(value) >= 0)
+      layouts.out[0] = layout;
+  }
+  return layouts;
+}
+
+} // namespace dovetail::providers
