@@ -121,6 +121,17 @@ if(CUDNN_INCLUDE_DIR)
     set(CUDNN_INCLUDE_DIR "CUDNN_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of cuDNN" FORCE)
   endif()
 endif()
+# Likewise, for the cublaslt provider's.
+if(CUBLASLT_INCLUDE_DIR AND NOT EXISTS "${CUBLASLT_INCLUDE_DIR}")
+  unset(CUBLASLT_INCLUDE_DIR CACHE)
+endif()
+find_path(CUBLASLT_INCLUDE_DIR cublasLt.h PATHS /usr/local/cuda/include)
+if(CUBLASLT_INCLUDE_DIR)
+  file(STRINGS "${CUBLASLT_INCLUDE_DIR}/cublasLt.h" cublaslt_gelu REGEX "CUBLASLT_EPILOGUE_GELU_BIAS")
+  if(NOT cublaslt_gelu OR NOT CUDART_INCLUDE_DIR)
+    set(CUBLASLT_INCLUDE_DIR "CUBLASLT_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of cuBLASLt" FORCE)
+  endif()
+endif()
 # Empty: those that setup fills, whichever these are in this version of the sources.
 set(DOVETAIL_VENDOR_FOLDERS "" CACHE STRING
     "Colon-separated folders in which the driver looks for vendor libraries first")

@@ -355,9 +355,13 @@ private:
                  ? extra.reshaped({1, groups, out / groups, 1})
                  : std::nullopt;
     };
-    for (std::optional<View> *extra : {&found[0].addend, &found[0].second})
-      if (*extra && !(*extra = placed(**extra)))
+    for (std::optional<View> *extra : {&found[0].addend, &found[0].second}) {
+      if (!*extra)
+        continue;
+      *extra = placed(**extra);
+      if (!*extra)
         return none("conv: an addend per channel or of the result's extents is supported");
+    }
     if (op.hasInput(2)) {
       const std::optional<View> bias = placed(external(op.input(2)));
       if (!bias)

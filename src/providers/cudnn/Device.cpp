@@ -30,8 +30,7 @@ double Device::estimateMicros(const providers::RoughWork &work, const Engine &en
   if (engine.usesMatrixUnits)
     unit += "_matrix";
   const double busy = peaks.busyMicros(work, unit);
-  return busy < 0 ? -1
-                  : peaks.launchMicros + busy * (1 + kStepOfRank * static_cast<double>(rank));
+  return busy < 0 ? -1 : peaks.launchMicros + busy * (1 + kStepOfRank * static_cast<double>(rank));
 }
 
 } // namespace dovetail::cudnn

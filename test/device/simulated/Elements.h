@@ -18,8 +18,8 @@ inline void storeElement(void *to, dvt_type type, size_t index, double value) {
   if (type == DVT_F32)
     static_cast<float *>(to)[index] = narrow;
   else
-    static_cast<uint16_t *>(to)[index] = type == DVT_F16 ? dovetail::floatToHalf(narrow)
-                                                         : dovetail::floatToBfloat(narrow);
+    static_cast<uint16_t *>(to)[index] =
+        type == DVT_F16 ? dovetail::floatToHalf(narrow) : dovetail::floatToBfloat(narrow);
 }
 
 } // namespace simulated

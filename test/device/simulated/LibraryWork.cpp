@@ -27,8 +27,7 @@ Code runLibraryWork(const std::string &what, const std::vector<Range> &ranges,
     run();
   }
   std::string strays = state().memory.findStrays();
-  return strays.empty() ? Success
-                        : breakDown(IllegalAddress, fmt::format("'{}' {}", what, strays));
+  return strays.empty() ? Success : breakDown(IllegalAddress, fmt::format("'{}' {}", what, strays));
 }
 
 } // namespace
@@ -44,8 +43,7 @@ int enqueueLibraryWork(const std::string &what, void *stream, const std::vector<
   if (std::string why = checkRanges(what, ranges); !why.empty())
     return refuse(InvalidValue, "{}", why);
   ++state().counts["library calls"];
-  give(*queue,
-       [what, ranges, run = std::move(run)] { return runLibraryWork(what, ranges, run); });
+  give(*queue, [what, ranges, run = std::move(run)] { return runLibraryWork(what, ranges, run); });
   return Success;
 }
 

@@ -19,9 +19,10 @@ struct Range {
   uint64_t bytes;
 };
 
-/// What a library does with a stream (null: the driver's own): `run` is called when the device comes
-/// to it, may touch the `ranges` and nothing else, and must not call the driver. The ranges must lie
-/// inside blocks of device memory, now and then. Success (0), or a code that explainOf() explains.
+/// What a library does with a stream (null: the driver's own): `run` is called when the device
+/// comes to it, may touch the `ranges` and nothing else, and must not call the driver. The ranges
+/// must lie inside blocks of device memory, now and then. Success (0), or a code that explainOf()
+/// explains.
 int enqueueLibraryWork(const std::string &what, void *stream, const std::vector<Range> &ranges,
                        std::function<void()> run);
 
