@@ -8,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include "codegen/gpu/ThreadCall.h"
 #include "codegen/gpu/Threads.h"
 
 namespace dovetail::codegen {
@@ -139,20 +140,10 @@ Values Emitter::vectorLoop(Value from, Value to, unsigned lanes, unsigned unroll
       lt(done, to), [&] { return tail(); }, [&] { return carried; });
 }
 
-/// Calls a function of gpu/Threads.h, which is declared at its first use.
+/// Calls a function of gpu/Threads.h.
 static Value callThreads(OpBuilder &builder, Block &entry, StringRef name, Type result) {
-  auto module = entry.getParentOp()->getParentOfType<ModuleOp>();
-  Location location = builder.getUnknownLoc();
-  Type returned = result ? result : LLVM::LLVMVoidType::get(builder.getContext());
-  auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
-  if (!function) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(module.getBody());
-    function = LLVM::LLVMFuncOp::create(builder, location, name,
-                                        LLVM::LLVMFunctionType::get(returned, {}));
-  }
-  auto call = LLVM::CallOp::create(builder, location, function, ValueRange());
-  return result ? call.getResult() : Value();
+  return callThreadFunction(builder, entry.getParentOp()->getParentOfType<ModuleOp>(), name,
+                            result);
 }
 
 Value Emitter::threadIndex() {

@@ -42,7 +42,13 @@ static Status addHostImage(std::unique_ptr<llvm::Module> module, DeviceKernel &k
       for (HostKernels::Entry &entry : host.entries)
         entry.barriers |= llvm::cast<llvm::Instruction>(user)->getFunction()->getName() ==
                           llvm::StringRef(entry.name);
-  bindToHost(*module, entriesOf(kernel));
+  std::vector<uint32_t> more = bindToHost(*module, entriesOf(kernel));
+  for (size_t i = 0; i < more.size(); ++i)
+    if (more[i] > 0) {
+      HostKernels::Entry &entry = host.entries[i];
+      entry.sharedBytes = uint32_t(llvm::alignTo(entry.sharedBytes, 16)) + more[i];
+      entry.barriers = true;
+    }
   auto object = objectOf(*module, Isa{}, nullptr);
   if (!object)
     return object.takeError();

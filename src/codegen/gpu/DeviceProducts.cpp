@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emits matrix products and convolutions for devices, tiled or with a thread for each element.
+// Emits matrix products and convolutions for devices: tiled, on matrix units or without, or with a
+// thread for each element.
+#include <type_traits>
+
 #include "codegen/Families.h"
 #include "codegen/contraction/ConvolutionEmission.h"
 #include "codegen/contraction/DepthwiseEmission.h"
 #include "codegen/contraction/ProductRows.h"
 #include "codegen/contraction/TileEmission.h"
+#include "codegen/gpu/MatrixProduct.h"
 #include "codegen/gpu/TiledProduct.h"
 #include "codegen/schedule/contraction/Convolution.h"
 
@@ -14,6 +18,20 @@ namespace {
 
 Value ceilTiles(Emitter &e, Value extent, int64_t tile) { return e.ceilDiv(extent, tile); }
 
+void emitBlockProduct(Emitter &e, const DeviceTile &tile, Value firstRow, Value firstColumn,
+                      const TiledOperands &operands) {
+  emitTiledProduct(e, tile, firstRow, firstColumn, operands);
+}
+void emitBlockProduct(Emitter &e, const MatrixTile &tile, Value firstRow, Value firstColumn,
+                      const TiledOperands &operands) {
+  emitMatrixProduct(e, tile, firstRow, firstColumn, operands);
+}
+
+bool isMultiple(const Product &product, int64_t of) { return product.constant % of == 0; }
+
+/// Elements of a type that one load of 16 bytes takes at most.
+int64_t mostVector(dvt_type type) { return 16 / elementBytes(type); }
+
 class DeviceMatMul {
 public:
   DeviceMatMul(Emitter &e, const MatMul &m)
@@ -21,12 +39,12 @@ public:
         depth(e.extentOf(m.depth)), finishing(e, m.fusion, finishLayouts(e, m)) {}
 
   Value elements() { return e.mul(emitProduct(e, m.batches()), e.mul(rows, columns)); }
-  Value blocks(const DeviceTile &tile) {
+  template <typename Tile> Value blocks(const Tile &tile) {
     return e.mul(emitProduct(e, m.batches()),
                  e.mul(ceilTiles(e, rows, tile.rows), ceilTiles(e, columns, tile.columns)));
   }
 
-  void block(const DeviceTile &tile, Value number) {
+  template <typename Tile> void block(const Tile &tile, Value number) {
     Value across = ceilTiles(e, columns, tile.columns), down = ceilTiles(e, rows, tile.rows);
     Value firstColumn = e.mul(e.rem(number, across), tile.columns);
     Value rest = e.div(number, across);
@@ -35,9 +53,24 @@ public:
     auto left = [&](Value row, Value k) { return loadLeft(row, k); };
     auto right = [&](Value k, Value column) { return loadRight(k, column); };
     auto finish = [&](Value row, Value column, Value sum) { store(row, column, sum); };
-    emitTiledProduct(
+    auto leftAddress = [&](Value row, Value k) { return address(m.left, leftStart, row, k); };
+    auto rightAddress = [&](Value column, Value k) {
+      return address(m.right, rightStart, column, k);
+    };
+    bits = std::is_same_v<Tile, MatrixTile>;
+    bool leftAlongDepth = m.left.depth.is(1);
+    emitBlockProduct(
         e, tile, firstRow, firstColumn,
-        {rows, columns, depth, left, right, m.left.depth.is(1), rightAlongDepth(), finish});
+        {rows,
+         columns,
+         depth,
+         left,
+         right,
+         leftAlongDepth,
+         rightAlongDepth(),
+         finish,
+         {vectorOf(m.left, leftAlongDepth, m.rows), leftAddress},
+         {vectorOf(m.right, rightAlongDepth(), Product::of(m.columns)), rightAddress}});
   }
 
   void element(Value number) {
@@ -114,10 +147,37 @@ private:
         offset = e.add(offset, e.mul(indices[i], emitProduct(e, side.batch[i])));
     return offset;
   }
+  dvt_type typeOf(const MatMul::Side &side) const { return e.problem.value(side.value).type; }
+  Value place(const MatMul::Side &side, Value start, Value across, Value k) {
+    return e.add(start, e.add(e.mul(across, emitProduct(e, side.row)),
+                              e.mul(k, emitProduct(e, side.depth))));
+  }
   Value load(const MatMul::Side &side, Value start, Value across, Value k) {
-    Value offset =
-        e.add(e.mul(across, emitProduct(e, side.row)), e.mul(k, emitProduct(e, side.depth)));
-    return e.load(e.problem.value(side.value).type, e.pointerOf(side.value), e.add(start, offset));
+    dvt_type type = bits ? matrixLoadType(typeOf(side)) : typeOf(side);
+    return e.load(type, e.pointerOf(side.value), place(side, start, across, k));
+  }
+  Value address(const MatMul::Side &side, Value start, Value across, Value k) {
+    return e.advance(e.pointerOf(side.value), place(side, start, across, k),
+                     elementBytes(typeOf(side)));
+  }
+
+  /// Neighbours along the depth, or along rows or columns (of which there are `count`), that lie
+  /// side by side and at a multiple of their number: tensors begin at a multiple of 64 bytes.
+  int64_t vectorOf(const MatMul::Side &side, bool alongDepth, const Product &count) const {
+    if (!alongDepth && !side.row.is(1))
+      return 1;
+    int64_t elements = mostVector(typeOf(side));
+    auto fits = [&] {
+      bool inside =
+          alongDepth ? isMultiple(side.row, elements) && isMultiple(Product::of(m.depth), elements)
+                     : isMultiple(side.depth, elements) && isMultiple(count, elements);
+      return inside && llvm::all_of(side.batch, [&](const Product &stride) {
+               return isMultiple(stride, elements);
+             });
+    };
+    while (elements > 1 && !fits())
+      elements /= 2;
+    return elements;
   }
   Value loadLeft(Value row, Value k) { return load(m.left, leftStart, row, k); }
   Value loadRight(Value k, Value column) { return load(m.right, rightStart, column, k); }
@@ -130,6 +190,7 @@ private:
   Value rows, columns, depth, leftStart, rightStart;
   TileFinish finishing;
   Values indices;
+  bool bits = false; ///< elements are loaded as matrixLoadType() says
 };
 
 class DeviceConvolution {
@@ -145,7 +206,7 @@ public:
   Value elements() {
     return e.mul(e.mul(e.extentOf(conv.batch), conv.groups * conv.outPerGroup), pixels);
   }
-  Value blocks(const DeviceTile &tile) {
+  template <typename Tile> Value blocks(const Tile &tile) {
     int64_t down = (conv.outPerGroup + tile.rows - 1) / tile.rows;
     return e.mul(e.mul(e.extentOf(conv.batch), conv.groups * down),
                  ceilTiles(e, pixels, tile.columns));
@@ -153,7 +214,11 @@ public:
 
   /// Rows of the product are output channels, columns are pixels, depth is input channels by
   /// windows.
-  void block(const DeviceTile &tile, Value number) {
+  template <typename Tile> void block(const Tile &tile, Value number) {
+    if (std::is_same_v<Tile, MatrixTile>) {
+      type = matrixLoadType(type);
+      weightType = matrixLoadType(weightType);
+    }
     int64_t down = (conv.outPerGroup + tile.rows - 1) / tile.rows;
     Value across = ceilTiles(e, pixels, tile.columns);
     Value firstColumn = e.mul(e.rem(number, across), tile.columns);
@@ -181,9 +246,25 @@ public:
     auto finish = [&](Value row, Value pixel, Value sum) {
       store(row, e.div(pixel, outColumns), e.rem(pixel, outColumns), sum);
     };
-    emitTiledProduct(
-        e, tile, firstRow, firstColumn,
-        {e.index(conv.outPerGroup), pixels, e.index(depth), left, right, true, false, finish});
+    auto weightAddress = [&](Value row, Value k) {
+      return e.advance(e.pointerOf(conv.weight), e.add(firstWeight, e.add(e.mul(row, depth), k)),
+                       elementBytes(weightType));
+    };
+    auto pixelAddress = [&](Value pixel, Value channel) {
+      return e.advance(e.pointerOf(conv.input), e.add(e.mul(planeOf(channel), pixels), pixel),
+                       elementBytes(type));
+    };
+    emitBlockProduct(e, tile, firstRow, firstColumn,
+                     {e.index(conv.outPerGroup),
+                      pixels,
+                      e.index(depth),
+                      left,
+                      right,
+                      true,
+                      false,
+                      finish,
+                      {vectorOf(Product(depth), weightType), weightAddress},
+                      {vectorOfPixels(), pixelAddress}});
   }
 
   void element(Value number) {
@@ -205,20 +286,36 @@ public:
 private:
   using Phase = Convolution::Window::Phase;
 
+  static int64_t vectorOf(const Product &extent, dvt_type type) {
+    int64_t elements = mostVector(type);
+    while (!isMultiple(extent, elements))
+      elements /= 2;
+    return elements;
+  }
+  /// Those of a plane lie side by side where the product takes them as they are.
+  int64_t vectorOfPixels() const {
+    Product all = Product::of(conv.outRows) * Product::of(conv.outColumns);
+    return conv.isPointwise() ? vectorOf(all, type) : 1;
+  }
+
+  /// Number of a channel of the group among all planes of the input.
+  Value planeOf(Value channel) {
+    return e.add(e.mul(e.add(e.mul(image, conv.groups), group), conv.inPerGroup), channel);
+  }
+
   /// Zero outside of the image; `channel` counts within the group.
   Value pixelAt(Value channel, Value y, Value x) {
     auto in = [&](Value position, Value extent) {
       return e.bitAnd(e.ge(position, e.index(0)), e.lt(position, extent));
     };
     auto load = [&] {
-      Value plane = e.add(e.mul(e.add(e.mul(image, conv.groups), group), conv.inPerGroup), channel);
-      Value offset = e.add(e.mul(e.add(e.mul(plane, inRows), y), inColumns), x);
+      Value offset = e.add(e.mul(e.add(e.mul(planeOf(channel), inRows), y), inColumns), x);
       return Values{e.load(type, e.pointerOf(conv.input), offset)};
     };
     if (!conv.isPadded())
       return load()[0];
     return e.ifElse(e.bitAnd(in(y, inRows), in(x, inColumns)), load,
-                    [&] { return Values{e.f32(0)}; })[0];
+                    [&] { return Values{e.constant(e.registerType(type), 0)}; })[0];
   }
 
   /// Emits `body` for the phase that an output position is in, with the position's number in it.
@@ -277,26 +374,33 @@ private:
 
   Emitter &e;
   const Convolution &conv;
-  dvt_type type, weightType;
+  dvt_type type, weightType; ///< as elements are loaded
   Value inRows, inColumns, outRows, outColumns, pixels;
   TileFinish finishing;
   Value image, group; ///< of the current task
 };
 
+template <typename Tile, typename Make>
+void addTiledPhase(KernelModule &module, const Tile &tile, Make make) {
+  module.addBlockPhase(
+      Tile::kThreads, [&](Emitter &e) { return make(e).blocks(tile); },
+      [&](Emitter &e, Value begin, Value) { make(e).block(tile, begin); });
+}
+
 /// Phases of a product whose emitter is made by `make`.
-template <typename Make> void addPhases(KernelModule &module, const Schedule &schedule, Make make) {
-  auto tile = DeviceTile::read(schedule);
-  if (tile)
-    return module.addBlockPhase(
-        DeviceTile::kThreads, [&](Emitter &e) { return make(e).blocks(*tile); },
-        [&](Emitter &e, Value begin, Value) { make(e).block(*tile, begin); });
+template <typename Make>
+void addPhases(KernelModule &module, const Machine &machine, const Schedule &schedule, Make make) {
+  if (auto tile = MatrixTile::read(schedule, machine))
+    return addTiledPhase(module, *tile, make);
+  if (auto tile = DeviceTile::read(schedule))
+    return addTiledPhase(module, *tile, make);
   module.addPhase([&](Emitter &e) { return make(e).elements(); },
                   [&](Emitter &e, Value begin, Value) { make(e).element(begin); });
 }
 
 } // namespace
 
-Status emitDeviceMatMulKernel(const ProblemReader &problem, const Machine &,
+Status emitDeviceMatMulKernel(const ProblemReader &problem, const Machine &machine,
                               const Schedule &schedule, KernelModule &module) {
   auto found = MatMul::find(problem);
   if (!found || !*found)
@@ -307,16 +411,17 @@ Status emitDeviceMatMulKernel(const ProblemReader &problem, const Machine &,
         DeviceTile::kThreads, [&](Emitter &e) { return make(e).slicedBlocks(); },
         [&](Emitter &e, Value begin, Value) { make(e).sliced(begin); });
   else
-    addPhases(module, schedule, make);
+    addPhases(module, machine, schedule, make);
   return Status::success();
 }
 
-Status emitDeviceConvolutionKernel(const ProblemReader &problem, const Machine &,
+Status emitDeviceConvolutionKernel(const ProblemReader &problem, const Machine &machine,
                                    const Schedule &schedule, KernelModule &module) {
   auto found = Convolution::find(problem);
   if (!found || !*found)
     return internalError("schedule {} does not fit its problem", schedule.algorithm);
-  addPhases(module, schedule, [&](Emitter &e) { return DeviceConvolution(e, **found, schedule); });
+  addPhases(module, machine, schedule,
+            [&](Emitter &e) { return DeviceConvolution(e, **found, schedule); });
   return Status::success();
 }
 

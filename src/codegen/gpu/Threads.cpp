@@ -3,6 +3,7 @@
 // The three meanings of a kernel's threads.
 #include "codegen/gpu/Threads.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 
@@ -14,22 +15,24 @@
 #include "llvm/IR/Module.h"
 #include "llvm/IR/ReplaceConstant.h"
 
+#include "codegen/gpu/MatrixBinding.h"
 #include "support/DeviceKernel.h"
 
 namespace dovetail::codegen {
 
 using namespace llvm;
 
-/// Replaces each call of `name` by what `make` gives at its place, and forgets the function.
+/// Replaces each call of `name` by what `make` gives at its place for the call's operands, and
+/// forgets the function.
 static void replaceCalls(Module &module, StringRef name,
-                         function_ref<llvm::Value *(IRBuilder<> &)> make) {
+                         function_ref<llvm::Value *(IRBuilder<> &, const CallInst &)> make) {
   Function *function = module.getFunction(name);
   if (!function)
     return;
   for (User *user : make_early_inc_range(function->users())) {
     auto *call = cast<CallInst>(user);
     IRBuilder<> builder(call);
-    if (llvm::Value *value = make(builder))
+    if (llvm::Value *value = make(builder, *call))
       call->replaceAllUsesWith(value);
     call->eraseFromParent();
   }
@@ -46,16 +49,34 @@ static void markKernels(Module &module, const std::vector<ThreadEntry> &entries,
   }
 }
 
+static void bindMatrixUnits(Module &module) {
+  for (const MatrixUnit &unit : MatrixUnit::all())
+    replaceCalls(module, unit.function(), [&](IRBuilder<> &builder, const CallInst &call) {
+      return emitMatrixInstruction(builder, unit, call.getArgOperand(0), call.getArgOperand(1),
+                                   call.getArgOperand(2));
+    });
+}
+
 void bindToNvptx(Module &module, const std::vector<ThreadEntry> &entries) {
   auto intrinsic = [](Intrinsic::ID id) {
-    return [id](IRBuilder<> &builder) -> llvm::Value * { return builder.CreateIntrinsic(id, {}); };
+    return [id](IRBuilder<> &builder, const CallInst &) -> llvm::Value * {
+      return builder.CreateIntrinsic(id, {});
+    };
   };
   replaceCalls(module, kThreadIndexFunction, intrinsic(Intrinsic::nvvm_read_ptx_sreg_tid_x));
   replaceCalls(module, kBlockIndexFunction, intrinsic(Intrinsic::nvvm_read_ptx_sreg_ctaid_x));
-  replaceCalls(module, kBarrierFunction, [](IRBuilder<> &builder) -> llvm::Value * {
-    builder.CreateIntrinsic(Intrinsic::nvvm_barrier_cta_sync_aligned_all, {builder.getInt32(0)});
-    return nullptr;
-  });
+  replaceCalls(module, kBarrierFunction,
+               [](IRBuilder<> &builder, const CallInst &) -> llvm::Value * {
+                 builder.CreateIntrinsic(Intrinsic::nvvm_barrier_cta_sync_aligned_all,
+                                         {builder.getInt32(0)});
+                 return nullptr;
+               });
+  bindMatrixUnits(module);
+  replaceCalls(module, kRoundToTf32Function,
+               [](IRBuilder<> &builder, const CallInst &call) -> llvm::Value * {
+                 return builder.CreateIntrinsic(Intrinsic::nvvm_f2tf32_rna,
+                                                {call.getArgOperand(0)});
+               });
   markKernels(module, entries, CallingConv::PTX_Kernel);
   for (const ThreadEntry &entry : entries)
     module.getFunction(entry.name)->addFnAttr("nvvm.maxntid", std::to_string(entry.threads));
@@ -63,17 +84,21 @@ void bindToNvptx(Module &module, const std::vector<ThreadEntry> &entries) {
 
 void bindToAmdgpu(Module &module, const std::vector<ThreadEntry> &entries) {
   auto intrinsic = [](Intrinsic::ID id) {
-    return [id](IRBuilder<> &builder) -> llvm::Value * { return builder.CreateIntrinsic(id, {}); };
+    return [id](IRBuilder<> &builder, const CallInst &) -> llvm::Value * {
+      return builder.CreateIntrinsic(id, {});
+    };
   };
   replaceCalls(module, kThreadIndexFunction, intrinsic(Intrinsic::amdgcn_workitem_id_x));
   replaceCalls(module, kBlockIndexFunction, intrinsic(Intrinsic::amdgcn_workgroup_id_x));
-  replaceCalls(module, kBarrierFunction, [&](IRBuilder<> &builder) -> llvm::Value * {
-    SyncScope::ID scope = module.getContext().getOrInsertSyncScopeID("workgroup");
-    builder.CreateFence(AtomicOrdering::Release, scope);
-    builder.CreateIntrinsic(Intrinsic::amdgcn_s_barrier, {});
-    builder.CreateFence(AtomicOrdering::Acquire, scope);
-    return nullptr;
-  });
+  replaceCalls(module, kBarrierFunction,
+               [&](IRBuilder<> &builder, const CallInst &) -> llvm::Value * {
+                 SyncScope::ID scope = module.getContext().getOrInsertSyncScopeID("workgroup");
+                 builder.CreateFence(AtomicOrdering::Release, scope);
+                 builder.CreateIntrinsic(Intrinsic::amdgcn_s_barrier, {});
+                 builder.CreateFence(AtomicOrdering::Acquire, scope);
+                 return nullptr;
+               });
+  bindMatrixUnits(module);
   markKernels(module, entries, CallingConv::AMDGPU_KERNEL);
   for (const ThreadEntry &entry : entries) {
     Function *function = module.getFunction(entry.name);
@@ -90,7 +115,11 @@ namespace {
 /// the HostThread that is its second argument.
 class HostBinder {
 public:
-  HostBinder(Module &module, Function &from) : module(module), from(from) {}
+  HostBinder(Module &module, Function &from, uint32_t threads)
+      : module(module), from(from), threads(threads) {}
+
+  /// Of shared memory, behind that of the kernel's own.
+  uint32_t matrixBytes() const { return bytesForMatrices; }
 
   void bind() {
     LLVMContext &context = module.getContext();
@@ -134,6 +163,10 @@ public:
         builder.CreateCall(FunctionType::get(builder.getVoidTy(), {pointer}, false),
                            threadField(builder, offsetof(HostThread, barrier), pointer),
                            {threadField(builder, offsetof(HostThread, context), pointer)});
+      else if (name == kRoundToTf32Function)
+        call->replaceAllUsesWith(emitRoundToTf32(builder, call->getArgOperand(0)));
+      else if (const MatrixUnit *unit = findMatrixUnit(name))
+        call->replaceAllUsesWith(multiply(builder, *unit, *call));
       else
         continue;
       call->eraseFromParent();
@@ -141,11 +174,22 @@ public:
   }
 
 private:
+  llvm::Value *multiply(IRBuilder<> &builder, const MatrixUnit &unit, const CallInst &call) {
+    bytesForMatrices = std::max(bytesForMatrices, uint32_t(hostMatrixBytes(unit, threads)));
+    auto *pointer = PointerType::get(module.getContext(), 0);
+    llvm::Value *matrices = builder.CreateConstInBoundsGEP1_64(
+        builder.getInt8Ty(), threadField(builder, offsetof(HostThread, shared), pointer),
+        alignTo(ownSharedBytes, 16));
+    return builder.CreateCall(hostMatrixFunction(module, unit),
+                              {call.getArgOperand(0), call.getArgOperand(1), call.getArgOperand(2),
+                               to->getArg(1), matrices});
+  }
+
   /// Shared variables of this entry lie one after the other in the block's memory.
   void shareMemory(IRBuilder<> &builder) {
     auto *pointer = PointerType::get(module.getContext(), 0);
     llvm::Value *base = nullptr;
-    uint64_t offset = 0;
+    uint64_t &offset = ownSharedBytes;
     for (GlobalVariable &variable : make_early_inc_range(module.globals())) {
       if (variable.getAddressSpace() != kSharedSpace || !isUsedHere(variable))
         continue;
@@ -174,21 +218,31 @@ private:
 
   Module &module;
   Function &from;
+  const uint32_t threads; ///< of a block
   Function *to = nullptr;
+  uint64_t ownSharedBytes = 0;
+  uint32_t bytesForMatrices = 0;
   std::function<llvm::Value *(IRBuilder<> &, size_t, llvm::Type *)> threadField;
 };
 
 } // namespace
 
-void bindToHost(Module &module, const std::vector<ThreadEntry> &entries) {
+std::vector<uint32_t> bindToHost(Module &module, const std::vector<ThreadEntry> &entries) {
+  std::vector<uint32_t> matrixBytes;
   for (const ThreadEntry &entry : entries) {
-    HostBinder binder(module, *module.getFunction(entry.name));
+    HostBinder binder(module, *module.getFunction(entry.name), entry.threads);
     binder.bind();
     binder.replaceThreadCalls();
+    matrixBytes.push_back(binder.matrixBytes());
   }
-  for (const char *name : {kThreadIndexFunction, kBlockIndexFunction, kBarrierFunction})
+  std::vector<std::string> answered = {kThreadIndexFunction, kBlockIndexFunction, kBarrierFunction,
+                                       kRoundToTf32Function};
+  for (const MatrixUnit &unit : MatrixUnit::all())
+    answered.push_back(unit.function());
+  for (const std::string &name : answered)
     if (Function *function = module.getFunction(name))
       function->eraseFromParent();
+  return matrixBytes;
 }
 
 } // namespace dovetail::codegen

@@ -9,6 +9,13 @@
 
 namespace dovetail::codegen {
 
+/// Neighbours of one side of a product that lie side by side in memory and can be loaded at once.
+struct SideVectors {
+  int64_t elements = 1; ///< a power of two; what begins at a multiple of it, does so in memory
+  /// Where the element at a row or column and a depth lies.
+  llvm::function_ref<Value(Value place, Value k)> address;
+};
+
 struct TiledOperands {
   Value rows, columns, depth; ///< i64, of the product that the block works at
   /// Element of the left side at (row, depth) and of the right one at (depth, column), as a scalar
@@ -19,6 +26,9 @@ struct TiledOperands {
   bool leftAlongDepth = false, rightAlongDepth = false;
   /// Stores a sum, a vector of one lane; called for places inside only.
   llvm::function_ref<void(Value row, Value column, Value sum)> finish;
+  /// Along the depth where so said above, else along rows or columns; the extent in that direction
+  /// is a multiple of them.
+  SideVectors leftVectors = {}, rightVectors = {};
 };
 
 /// Emits what the threads of a block do for the tile whose first place is (firstRow, firstColumn).

@@ -3,8 +3,11 @@
 // See the header.
 #include "DeviceCheck.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
+#include "ClassBounds.h"
 #include "HostExecutor.h"
 #include "codegen/Families.h"
 #include "codegen/gpu/PtxAssembler.h"
@@ -16,49 +19,89 @@ namespace dovetail::test {
 
 using codegen::PtxAssembler;
 
-std::vector<DeviceCandidate> compileForDevice(const Problem &problem,
-                                              const std::string &architecture) {
-  std::vector<DeviceCandidate> made;
-  auto described =
-      device::findDescription((architecture.starts_with("sm_") ? "cuda:" : "rocm:") + architecture,
-                              {DOVETAIL_SOURCE_DIR "/src/device/descriptions"});
-  if (!described) {
-    ADD_FAILURE() << described.error().message;
-    return made;
+namespace {
+
+/// A problem as schedules see it, for a device.
+class DeviceProblem {
+public:
+  DeviceProblem(const Problem &problem, const std::string &architecture)
+      : problem(problem), architecture(architecture), view(problem), compact(plain()),
+        reader(*compact.get()) {
+    auto described = device::findDescription((architecture.starts_with("sm_") ? "cuda:" : "rocm:") +
+                                                 architecture,
+                                             {DOVETAIL_SOURCE_DIR "/src/device/descriptions"});
+    if (!described) {
+      ADD_FAILURE() << described.error().message;
+      return;
+    }
+    Target target = described->target();
+    auto found = codegen::Machine::of(target.view());
+    if (found)
+      machine = *found;
+    else
+      ADD_FAILURE() << found.error().message;
   }
-  Target target = described->target();
-  dvt_target targetView = target.view();
-  auto machine = codegen::Machine::of(targetView);
-  if (!machine) {
-    ADD_FAILURE() << machine.error().message;
-    return made;
+
+  std::vector<codegen::Schedule> schedules() const {
+    std::vector<codegen::Schedule> offered;
+    codegen::ScheduleSink sink;
+    sink.offer = [&](codegen::Schedule schedule) { offered.push_back(std::move(schedule)); };
+    sink.refuse = [](const char *, const std::string &) {};
+    for (const codegen::ScheduleFamily &family : codegen::scheduleFamilies())
+      if (machine && family.serves(*machine))
+        family.propose(reader, *machine, sink);
+    return offered;
   }
-  ProblemView view(problem);
-  const dvt_problem *plain = view;
-  native::CompactProblem compact(*plain);
-  codegen::ProblemReader reader(*compact.get());
-  codegen::ScheduleSink sink;
-  std::vector<codegen::Schedule> schedules;
-  sink.offer = [&](codegen::Schedule schedule) { schedules.push_back(std::move(schedule)); };
-  sink.refuse = [](const char *, const std::string &) {};
-  for (const codegen::ScheduleFamily &family : codegen::scheduleFamilies())
-    if (family.serves(*machine))
-      family.propose(reader, *machine, sink);
-  for (const codegen::Schedule &schedule : schedules) {
+
+  std::optional<DeviceCandidate> compile(const codegen::Schedule &schedule) const {
+    if (!machine)
+      return std::nullopt;
     auto bytes = codegen::compileKernel(reader, *machine, schedule);
     if (!bytes) {
       ADD_FAILURE() << architecture << " " << schedule.algorithm << ": " << bytes.error().message
                     << "\n  " << problem.text();
-      continue;
+      return std::nullopt;
     }
     auto kernel = DeviceKernel::parse(*bytes);
     if (!kernel) {
       ADD_FAILURE() << kernel.error().message;
-      continue;
+      return std::nullopt;
     }
-    made.push_back({architecture, schedule.algorithm, std::move(*kernel)});
+    return DeviceCandidate{architecture, schedule.algorithm, schedule.numerics, std::move(*kernel)};
   }
+
+  const dvt_problem &plain() const {
+    const dvt_problem *given = view;
+    return *given;
+  }
+
+private:
+  const Problem &problem;
+  std::string architecture;
+  ProblemView view;
+  native::CompactProblem compact;
+  codegen::ProblemReader reader;
+  std::optional<codegen::Machine> machine;
+};
+
+} // namespace
+
+std::vector<DeviceCandidate>
+compileForDevice(const Problem &problem, const std::string &architecture, const std::string &part) {
+  std::vector<DeviceCandidate> made;
+  DeviceProblem posed(problem, architecture);
+  for (const codegen::Schedule &schedule : posed.schedules())
+    if (schedule.algorithm.find(part) != std::string::npos)
+      if (auto candidate = posed.compile(schedule))
+        made.push_back(std::move(*candidate));
   return made;
+}
+
+std::optional<DeviceCandidate> compileAlgorithm(const Problem &problem,
+                                                const std::string &architecture,
+                                                const std::string &algorithm) {
+  DeviceProblem posed(problem, architecture);
+  return posed.compile(codegen::Schedule::rowMajor(algorithm, posed.plain()));
 }
 
 Status runHostForm(const DeviceKernel &kernel, const std::vector<dvt_tensor> &inputs,
@@ -140,6 +183,23 @@ static void checkImages(const DeviceCandidate &candidate) {
     EXPECT_GT(assembled->resources[launch.entry].registers, 0u) << what << "\n" << assembled->log;
 }
 
+static void runAndCompare(const Problem &problem, const DeviceCandidate &candidate,
+                          const CheckOptions &options) {
+  checkRunner(problem, candidate.architecture + " " + candidate.algorithm,
+              boundsOfClass(options, candidate.numerics),
+              [&](const auto &inputs, const auto &outputs) {
+                Status status = runHostForm(candidate.kernel, inputs, outputs);
+                EXPECT_TRUE(bool(status)) << (status ? "" : status.error().message);
+                return bool(status);
+              });
+}
+
+void checkCandidate(const Problem &problem, const DeviceCandidate &candidate,
+                    const CheckOptions &options) {
+  checkImages(candidate);
+  runAndCompare(problem, candidate, options);
+}
+
 std::vector<DeviceCandidate> checkDevices(const std::string &text, const CheckOptions &options) {
   std::vector<DeviceCandidate> all;
   auto problem = Problem::parse(text);
@@ -158,12 +218,7 @@ std::vector<DeviceCandidate> checkDevices(const std::string &text, const CheckOp
                other.architecture[0] == candidate.architecture[0];
       });
       if (first)
-        checkRunner(*problem, candidate.architecture + " " + candidate.algorithm, options,
-                    [&](const auto &inputs, const auto &outputs) {
-                      Status status = runHostForm(candidate.kernel, inputs, outputs);
-                      EXPECT_TRUE(bool(status)) << (status ? "" : status.error().message);
-                      return bool(status);
-                    });
+        runAndCompare(*problem, candidate, options);
       all.push_back(std::move(candidate));
     }
   }

@@ -4,6 +4,7 @@
 // linked, and its host form run and compared with the reference provider.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,18 +14,28 @@
 namespace dovetail::test {
 
 struct DeviceCandidate {
-  std::string architecture, algorithm;
+  std::string architecture, algorithm, numerics;
   DeviceKernel kernel;
 };
 
 /// Reports what is wrong as GoogleTest failures; at least one candidate is expected for each
-/// architecture.
+/// architecture. The class of rounding of a kernel may widen the bounds (ClassBounds.h).
 std::vector<DeviceCandidate> checkDevices(const std::string &problem,
                                           const CheckOptions &options = {});
 
-/// Of one architecture, not run; empty where native offers nothing.
+/// Of one architecture, not run, what has `part` in its name; empty where native offers nothing.
 std::vector<DeviceCandidate> compileForDevice(const Problem &problem,
-                                              const std::string &architecture);
+                                              const std::string &architecture,
+                                              const std::string &part = "");
+
+/// One algorithm, whether native would offer it for the problem or not; reports where it does not
+/// compile.
+std::optional<DeviceCandidate> compileAlgorithm(const Problem &problem,
+                                                const std::string &architecture,
+                                                const std::string &algorithm);
+/// Has the code taken by the device's tools, and compares what the host form computes.
+void checkCandidate(const Problem &problem, const DeviceCandidate &candidate,
+                    const CheckOptions &options);
 
 /// Runs a kernel's host form.
 Status runHostForm(const DeviceKernel &kernel, const std::vector<dvt_tensor> &inputs,

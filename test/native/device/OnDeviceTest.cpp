@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "ClassBounds.h"
 #include "NativeCheck.h"
 #include "SimulatedDriver.h"
 #include "device/DeviceDescription.h"
@@ -144,7 +145,7 @@ protected:
       ASSERT_EQ(loaded.code, DVT_OK) << candidate.label() << ": " << loaded.error.message;
       EXPECT_LE(native()->functions().workspace_bytes(loaded.kernel), candidate.workspaceBytes);
       checkRunner(
-          *problem, candidate.label(), options,
+          *problem, candidate.label(), boundsOfClass(options, candidate.numerics),
           [&](const auto &inputs, const auto &outputs) { return run(loaded, inputs, outputs); });
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is offered for products on devices: the two tiles that are thought to be the fastest for the
-// sizes at hand, a thread for each element, and for few rows blocks that share the depth of a few
-// columns.
+// What is offered for products on devices: of tiles on matrix units and of others the two that are
+// thought to be the fastest for the sizes at hand, a thread for each element, and for few rows
+// blocks that share the depth of a few columns.
 #include <algorithm>
 #include <cmath>
 
@@ -72,6 +72,26 @@ static double bytesOfOperands(const ProblemReader &problem) {
   return bytes;
 }
 
+constexpr size_t kTiles = 2; ///< offered of each kind
+
+/// What these take follows from the peaks of the device's matrix units, which the plan's own
+/// estimate knows (plan/Estimate.cpp).
+static void offerMatrixTiles(const ProblemReader &problem, const Machine &machine,
+                             const char *family, const DeviceProductSizes &sizes, dvt_type left,
+                             dvt_type right, const ScheduleSink &sink) {
+  const MatrixUnit *unit = MatrixUnit::find(machine, left, right);
+  if (!unit)
+    return;
+  std::vector<MatrixTile> tiles = matrixTilesFor(machine, *unit, sizes);
+  tiles.resize(std::min(tiles.size(), kTiles));
+  for (const MatrixTile &tile : tiles) {
+    Schedule schedule =
+        Schedule::rowMajor(fmt::format("{}:{}", family, tile.text()), problem.problem());
+    schedule.numerics = unit->numerics;
+    sink.offer(std::move(schedule));
+  }
+}
+
 /// `slices`: whether the family has blocks that share the depth.
 static void offerProducts(const ProblemReader &problem, const Machine &machine, const char *family,
                           const DeviceProductSizes &sizes, bool tiles, bool slices,
@@ -91,7 +111,6 @@ static void offerProducts(const ProblemReader &problem, const Machine &machine, 
     if (tiles)
       offer(tile);
   std::stable_sort(offers.begin(), offers.end(), faster);
-  constexpr size_t kTiles = 2;
   offers.resize(std::min(offers.size(), kTiles));
   offer(std::nullopt);
   constexpr double kFewRows = 16;
@@ -117,6 +136,8 @@ void proposeDeviceMatMul(const ProblemReader &problem, const Machine &machine,
   const MatMul &m = **found;
   DeviceProductSizes sizes{m.batches().typical(4), m.rows.typical(),
                            Product::of(m.columns).typical(), Product::of(m.depth).typical()};
+  offerMatrixTiles(problem, machine, "devicematmul", sizes, problem.value(m.left.value).type,
+                   problem.value(m.right.value).type, sink);
   offerProducts(problem, machine, "devicematmul", sizes, true, true, sink);
 }
 
@@ -140,6 +161,9 @@ void proposeDeviceConvolution(const ProblemReader &problem, const Machine &machi
   // A group of few channels leaves most of a tile empty; a transposed window has several kinds of
   // pixel.
   bool tiles = !conv.transposed && conv.outPerGroup > 4;
+  if (tiles)
+    offerMatrixTiles(problem, machine, "deviceconv", sizes, problem.value(conv.input).type,
+                     problem.value(conv.weight).type, sink);
   offerProducts(problem, machine, "deviceconv", sizes, tiles, false, sink);
 }
 
