@@ -24,6 +24,7 @@ static const EmissionFamily kFamilies[] = {
     {"separable", emitSeparableKernel},
     {"devicematmul", emitDeviceMatMulKernel},
     {"deviceconv", emitDeviceConvolutionKernel},
+    {"deviceattention", emitDeviceAttentionKernel},
 };
 
 const EmissionFamily *findEmissionFamily(std::string_view name) {

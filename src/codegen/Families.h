@@ -54,6 +54,8 @@ Status emitDeviceMatMulKernel(const ProblemReader &problem, const Machine &machi
                               const Schedule &schedule, KernelModule &module);
 Status emitDeviceConvolutionKernel(const ProblemReader &problem, const Machine &machine,
                                    const Schedule &schedule, KernelModule &module);
+Status emitDeviceAttentionKernel(const ProblemReader &problem, const Machine &machine,
+                                 const Schedule &schedule, KernelModule &module);
 Status emitRecurrentKernel(const ProblemReader &problem, const Machine &machine,
                            const Schedule &schedule, KernelModule &module);
 

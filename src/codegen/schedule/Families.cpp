@@ -23,6 +23,7 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
       {"int8", proposeInt8, packInt8},
       {"devicematmul", proposeDeviceMatMul, nullptr, nullptr, ScheduleFamily::Device},
       {"deviceconv", proposeDeviceConvolution, nullptr, nullptr, ScheduleFamily::Device},
+      {"deviceattention", proposeDeviceAttention, nullptr, nullptr, ScheduleFamily::Device},
       {"recurrent", proposeRecurrent, packRecurrent, recurrentDemands},
   };
   return families;

@@ -52,6 +52,8 @@ void proposeDeviceMatMul(const ProblemReader &problem, const Machine &machine,
                          const ScheduleSink &sink);
 void proposeDeviceConvolution(const ProblemReader &problem, const Machine &machine,
                               const ScheduleSink &sink);
+void proposeDeviceAttention(const ProblemReader &problem, const Machine &machine,
+                            const ScheduleSink &sink);
 void proposeRecurrent(const ProblemReader &problem, const Machine &machine,
                       const ScheduleSink &sink);
 void packRecurrent(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,

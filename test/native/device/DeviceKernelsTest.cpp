@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels for all devices: compiled, taken by the devices' tools, and right in their host form.
+#include <array>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -159,6 +161,54 @@ TEST(DeviceKernels, Convolutions) {
                "conv@22(%0, %1) {dilations=[1,1], group=1, kernel_shape=[1,1], pads=[0,0,0,0], "
                "strides=[1,1]} return(%2)",
                options);
+}
+
+TEST(DeviceKernels, Attention) {
+  CheckOptions options = loose();
+  options.low = -1;
+  options.high = 1;
+  // Lengths around the blocks of queries and keys, channels around those of a thread.
+  for (auto [queries, keys, size, valueSize] :
+       {std::array{1, 70, 16, 16}, std::array{19, 64, 24, 40}, std::array{33, 7, 5, 3}})
+    checkDevices(fmt::format("problem(%0: f32[1,2,{0},{2}], %1: f32[1,2,{1},{2}], %2: "
+                             "f32[1,2,{1},{3}]) %3: f32[1,2,{0},{3}] = attention@24(%0, %1, %2) "
+                             "return(%3)",
+                             queries, keys, size, valueSize),
+                 options);
+  for (const char *mask : {"f32[2,1,20,45]", "bool[20,45]"})
+    checkDevices(fmt::format("problem(%0: f32[2,4,20,16], %1: f32[2,2,45,16], %2: f32[2,2,45,16], "
+                             "%3: {}) %4: f32[2,4,20,16] = attention@24(%0, %1, %2, %3) "
+                             "{{is_causal=1, scale=0.3}} return(%4)",
+                             mask),
+                 options);
+  checkDevices("problem(%0: f32[2,20,3,16], %1: f32[2,33,3,16], %2: f32[2,33,3,16]) "
+               "%3: f32[2,3,20,16] = transpose@13(%0) {perm=[0,2,1,3]}; "
+               "%4: f32[2,3,33,16] = transpose@13(%1) {perm=[0,2,1,3]}; "
+               "%5: f32[2,3,33,16] = transpose@13(%2) {perm=[0,2,1,3]}; "
+               "%6: f32[2,3,20,16] = attention@24(%3, %4, %5) {scale=0.125}; "
+               "%7: f32[2,20,3,16] = transpose@13(%6) {perm=[0,2,1,3]} return(%7)",
+               options);
+}
+
+TEST(DeviceKernels, AttentionOfRunTimeLengthsAndHalves) {
+  CheckOptions options = loose();
+  options.low = -1;
+  options.high = 1;
+  options.bindings = {{{"B", 1}, {"S", 1}, {"T", 1}}, {{"B", 2}, {"S", 19}, {"T", 130}}};
+  checkDevices("problem(%0: f32[B,2,S,16], %1: f32[B,2,T,16], %2: f32[B,2,T,16]) %3: "
+               "f32[B,2,S,16] = attention@24(%0, %1, %2) return(%3) where B in 1..4, S in 1..512, "
+               "T in 1..512",
+               options);
+  CheckOptions halves;
+  halves.low = -1;
+  halves.high = 1;
+  halves.quanta = 2;
+  halves.largest = 1;
+  for (const char *type : {"f16", "bf16"})
+    checkDevices(fmt::format("problem(%0: {0}[1,2,20,64], %1: {0}[1,2,70,64], %2: {0}[1,2,70,64]) "
+                             "%3: {0}[1,2,20,64] = attention@24(%0, %1, %2) return(%3)",
+                             type),
+                 halves);
 }
 
 TEST(DeviceKernels, CarryWhatALaunchNeeds) {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Offers attention on devices.
+#include "codegen/schedule/contraction/DeviceAttention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "codegen/schedule/Families.h"
+
+namespace dovetail::codegen {
+
+/// Every device gives a block as much without being asked.
+static constexpr uint64_t kMostSharedBytes = 48 << 10;
+
+uint64_t DeviceAttentionPlan::sharedBytes(const Attention &attention) const {
+  int64_t operands =
+      kQueries * attention.size + keys * (attention.size + 1) + keys * attention.valueSize;
+  return 4 * uint64_t(operands + kQueries * keys + kThreads);
+}
+
+std::string DeviceAttentionPlan::text() const {
+  return fmt::format("deviceattention:q{}:k{}", kQueries, keys);
+}
+
+DeviceAttentionPlan DeviceAttentionPlan::read(const Schedule &schedule) {
+  DeviceAttentionPlan plan;
+  plan.keys = schedule.integerParameter("k", plan.keys);
+  return plan;
+}
+
+std::optional<DeviceAttentionPlan> DeviceAttentionPlan::of(const Attention &attention) {
+  for (DeviceAttentionPlan plan; plan.keys >= kSharers; plan.keys /= 2)
+    if (plan.sharedBytes(attention) <= kMostSharedBytes)
+      return plan;
+  return std::nullopt;
+}
+
+void proposeDeviceAttention(const ProblemReader &problem, const Machine &machine,
+                            const ScheduleSink &sink) {
+  auto found = Attention::find(problem);
+  if (!found)
+    return;
+  if (!*found)
+    return sink.refuse("deviceattention", found->error().message);
+  const Attention &a = **found;
+  auto plan = DeviceAttentionPlan::of(a);
+  if (!plan)
+    return sink.refuse("deviceattention",
+                       fmt::format("heads of {} and {} channels, of which sixteen queries and keys "
+                                   "do not fit into 48 KiB of shared memory",
+                                   a.size, a.valueSize));
+  const double queries = Product::of(a.queries).typical(128),
+               keys = Product::of(a.keys).typical(128);
+  const double blocks = double(a.heads) * Product::of(a.batch).typical(1) *
+                        std::ceil(queries / double(DeviceAttentionPlan::kQueries));
+  const double channels = double(a.size + a.valueSize);
+  // As deviceProductMicros: multiply-adds in a microsecond, of which operands out of shared memory
+  // leave a part, and exponentials on top.
+  constexpr double kOperationsPerCore = 128e3, kThreadsPerCore = 128 * 8, kEfficiency = 0.1,
+                   kPerExponential = 40;
+  const double peak = machine.threads * kOperationsPerCore / 2;
+  const double busy = std::min(1.0, blocks * double(DeviceAttentionPlan::kThreads) /
+                                        (machine.threads * kThreadsPerCore));
+  const double work =
+      blocks * double(DeviceAttentionPlan::kQueries) * keys * (channels + kPerExponential);
+  const double bytes = blocks * keys * channels * elementBytes(problem.value(a.key.value).type);
+  Schedule schedule = Schedule::rowMajor(plan->text(), problem.problem());
+  schedule.estimateMicros =
+      machine.startMicros() +
+      std::max(work / (peak * kEfficiency * std::max(busy, 1e-3)), machine.memoryMicros(bytes));
+  sink.offer(std::move(schedule));
+}
+
+} // namespace dovetail::codegen
