@@ -76,23 +76,26 @@ double occupancyOf(const Candidate &candidate, const device::DeviceDescription &
   return std::clamp(threads / d.threadsPerUnit, 1.0 / 64, 1.0);
 }
 
-/// The peak that a class of rounding and a type of elements may reach: matrix units for
-/// contractions whose class says so, else arithmetic on the type.
-double peakOf(const Candidate &candidate, dvt_type type, const device::DeviceDescription &d) {
+/// What a kernel may reach of the peak for its class of rounding and type of elements, in 10^12
+/// operations per second: of matrix units for contractions whose class says so, else of arithmetic
+/// on the type. To keep matrix units busy takes more bandwidth between memories than most have.
+double reachedPeak(const Candidate &candidate, dvt_type type, const device::DeviceDescription &d) {
+  constexpr double kEfficiency = 0.5, kMatrixEfficiency = 0.25;
   double peak = 0;
   if (candidate.algorithm.find("mma") != std::string::npos ||
       candidate.algorithm.find("tensor") != std::string::npos || candidate.numerics == "tf32")
     peak = d.peak(candidate.numerics + "_matrix");
-  if (peak <= 0)
-    peak = d.peak(type == DVT_F64 ? "f64" : "f32");
-  return peak > 0 ? peak : d.peak("f32");
+  if (peak > 0)
+    return peak * kMatrixEfficiency;
+  peak = d.peak(type == DVT_F64 ? "f64" : "f32");
+  return (peak > 0 ? peak : d.peak("f32")) * kEfficiency;
 }
 
 /// A quarter of all threads in flight hides what memory takes to answer; with fewer, speed falls in
 /// proportion (Little's law). Of the peaks kernels reach a part.
 double onDevice(const Candidate &candidate, const Problem &problem,
                 const device::DeviceDescription &d, const SymbolValues &symbols) {
-  constexpr double kComputeEfficiency = 0.5, kMemoryEfficiency = 0.8, kEnough = 0.25;
+  constexpr double kMemoryEfficiency = 0.8, kEnough = 0.25;
   double bytes = 0, results = 0;
   for (const std::vector<uint32_t> *operands : {&problem.inputs, &problem.outputs})
     for (uint32_t number : *operands)
@@ -105,7 +108,7 @@ double onDevice(const Candidate &candidate, const Problem &problem,
   double filled = std::min(1.0, results / (double(d.computeUnits) * d.threadsPerUnit * kEnough));
   double share = std::min(1.0, occupancyOf(candidate, d) / kEnough) * std::max(filled, 1e-3);
   dvt_type type = problem.outputs.empty() ? DVT_F32 : problem.values[problem.outputs[0]].type;
-  double flopsPerMicro = peakOf(candidate, type, d) * 1e6 * kComputeEfficiency * share;
+  double flopsPerMicro = reachedPeak(candidate, type, d) * 1e6 * share;
   double bytesPerMicro = d.memoryGigabytesPerSecond * 1e3 * kMemoryEfficiency * share;
   return d.launchMicros +
          std::max(flopsOf(problem, symbols) / flopsPerMicro, bytes / bytesPerMicro);

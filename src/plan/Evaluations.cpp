@@ -9,6 +9,8 @@
 
 #include <fmt/ranges.h>
 
+#include "plan/KernelResources.h"
+
 namespace dovetail::plan {
 namespace {
 
@@ -191,6 +193,19 @@ Expected<std::set<std::string>> Evaluations::offered(const Problem &problem) {
   return labels;
 }
 
+/// A kernel that keeps registers in memory loses to whatever does not, as far as is known: no
+/// estimate says what it costs.
+static void refuseSpills(Trial &built, const std::vector<Trial> &trials) {
+  bool isReplaceable = std::any_of(trials.begin(), trials.end(), [&](const Trial &other) {
+    return &other != &built && other.usable() && other.candidate.scratchBytes == 0;
+  });
+  if (!built.usable() || built.candidate.scratchBytes == 0 || !isReplaceable)
+    return;
+  built.outcome = TrialOutcome::BuildFailed;
+  built.detail = fmt::format("each thread would keep {} bytes of registers in memory",
+                             built.candidate.scratchBytes);
+}
+
 Status Evaluations::build(const Problem &problem, const Trial &trial,
                           const SymbolValues &representative) {
   std::string text = problem.text();
@@ -219,6 +234,8 @@ Status Evaluations::build(const Problem &problem, const Trial &trial,
       known->outcome = made.outcome;
       known->detail = made.detail;
       known->kernel = std::move(made.kernel);
+      takeResources(known->kernel, known->candidate);
+      refuseSpills(*known, trials);
       known->maxError = made.maxError;
       break;
     }
