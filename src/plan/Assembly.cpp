@@ -164,6 +164,8 @@ void Assembler::addFallback(PlanStep &step, const Problem &problem, const Evalua
     double cost = costOf(other, problem);
     bool sameLayouts = other.candidate.inputLayouts == trial.candidate.inputLayouts &&
                        other.candidate.outputLayouts == trial.candidate.outputLayouts;
+    if (!sameLayouts && other.candidate.memory == DVT_MEMORY_DEVICE)
+      continue; // there nothing is converted around a kernel that takes another's place
     cost += sameLayouts ? 0 : 20;
     cost += other.candidate.provider == "reference" ? 1e9 : 0;
     if (!best || cost < bestCost) {
@@ -254,6 +256,11 @@ void Assembler::report(PlanStep &step, uint32_t region, const OptionMeaning &mea
   for (const Evaluation *evaluation : evaluations)
     if (evaluation)
       reportTrials(result, *evaluation, meaning.trial, problem);
+  if (chosen.costs->device && !(*chosen.onDevice)[region]) {
+    Alternative &alternative = result.alternatives.emplace_back();
+    alternative.label = chosen.costs->device->name();
+    alternative.outcome = "refused: it takes extents that are known before the run";
+  }
   step.report = static_cast<uint32_t>(plan.reports.size());
   plan.reports.push_back(std::move(result));
 }

@@ -262,19 +262,27 @@ Status Planner::State::propose(Jobs &jobs, const Report &report) {
 Status Planner::State::proposeOnDevice() {
   if (!deviceEvaluations)
     return Status::success();
+  size_t open = 0;
   for (uint32_t region = 0; region < regions.size(); ++region) {
     const RegionProblem &problem = problems[region];
     auto fits = [&](uint32_t value) { return fitsDevice(value); };
     if (problem.problem.hasSymbols() ||
         !std::all_of(problem.operands.begin(), problem.operands.end(), fits) ||
-        !std::all_of(problem.results.begin(), problem.results.end(), fits))
+        !std::all_of(problem.results.begin(), problem.results.end(), fits)) {
+      ++open;
       continue;
+    }
     auto evaluation = deviceEvaluations->of(problem.problem, representative);
     if (!evaluation)
       return evaluation.takeError();
     onDevice[region] = *evaluation;
     statistics.candidates += (*evaluation)->trials.size();
   }
+  if (open > 0)
+    options.log(LogLevel::Warning,
+                "{} of {} regions have extents that only the run tells and stay on the processor; "
+                "--dim NAME=N or --inputs fixes extents",
+                open, regions.size());
   return Status::success();
 }
 

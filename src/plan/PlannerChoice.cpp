@@ -353,6 +353,38 @@ Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
   return lost;
 }
 
+/// The best own kernel that works like one of a library: on the same operands, laid out alike.
+const Trial *Planner::State::ownRival(const Evaluation &evaluation, const Trial &chosen,
+                                      const Problem &problem) const {
+  const Trial *best = nullptr;
+  for (const Trial &trial : evaluation.trials)
+    if (trial.candidate.provider == "native" && allowed(trial) &&
+        trial.candidate.memory == chosen.candidate.memory &&
+        trial.candidate.inputLayouts == chosen.candidate.inputLayouts &&
+        trial.candidate.outputLayouts == chosen.candidate.outputLayouts &&
+        (!best || rankOf(trial, problem) < rankOf(*best, problem)))
+      best = &trial;
+  return best;
+}
+
+/// On a device nothing was built but what was chosen. A library's kernels may be refused there, or
+/// find too little memory for their workspace: then an own one takes over, which is built here.
+Status Planner::State::buildRivals(const CoverSolution &solution) {
+  for (uint32_t index : solution.options) {
+    const OptionMeaning &meaning = optionMeanings[index];
+    if (meaning.kind != OptionMeaning::Kind::Kernel ||
+        meaning.trial->candidate.memory != DVT_MEMORY_DEVICE ||
+        !isLibrary(meaning.trial->candidate.provider))
+      continue;
+    const Problem &problem = problems[meaning.region].problem;
+    const Trial *own = ownRival(*onDevice[meaning.region], *meaning.trial, problem);
+    if (own && !own->built)
+      if (Status status = deviceEvaluations->build(problem, *own, representative); !status)
+        return status;
+  }
+  return Status::success();
+}
+
 /// Names the first op that nothing on offer computes, with what its single candidates came to.
 Error Planner::State::explainNoCover(Error error) const {
   std::set<uint32_t> given;
@@ -474,6 +506,9 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     if (!*lost)
       break;
   }
+  if (deviceEvaluations)
+    if (Status status = buildRivals(solution); !status)
+      return status.takeError();
   ChosenCover chosen{&table,    &regions,  &problems,       &regionEvaluations,
                      &onDevice, &cover,    &optionMeanings, &conversionMeanings,
                      &layouts,  &solution, providers,       weighsMemory(),

@@ -164,6 +164,9 @@ struct Planner::State {
   void countProblems();
   Expected<bool> learnOfChosen(const CoverSolution &solution);
   Expected<bool> buildChosen(const CoverSolution &solution);
+  const Trial *ownRival(const Evaluation &evaluation, const Trial &chosen,
+                        const Problem &problem) const;
+  Status buildRivals(const CoverSolution &solution);
   Error explainNoCover(Error error) const;
   Expected<Plan> choose(Prefer prefer);
   Expected<Plan> chooseWithinBound(Prefer prefer);

@@ -49,7 +49,7 @@ private:
   const SymbolValues &symbols;
   const PlanBlock &block;
   std::unique_ptr<Frame> frame;
-  std::vector<uint64_t> workspaceOffsets;
+  std::vector<uint64_t> workspaceOffsets, workspaces; ///< for each step; bytes there are for it
   uint64_t deviceScratch = 0; ///< behind what is planned in the device's arena
   uint64_t plannedArena = 0;  ///< what follows is scratch that steps use one after the other
   struct Operands {
@@ -121,9 +121,13 @@ Status FrameBuilder::evaluateValues() {
 
 void FrameBuilder::placeValues() {
   bool placed = block.arenaBytes > 0 || block.deviceArenaBytes > 0;
-  std::vector<uint64_t> workspaces, sizes = frame->valueBytes;
-  for (const PlanStep &step : block.steps)
-    workspaces.push_back(step.workspaceBytes);
+  std::vector<uint64_t> sizes = frame->valueBytes;
+  bool replaced = false;
+  for (uint32_t s = 0; s < block.steps.size(); ++s) {
+    auto instead = model.workspaceInstead(number, s);
+    workspaces.push_back(instead.value_or(block.steps[s].workspaceBytes));
+    replaced |= instead.has_value();
+  }
   for (uint32_t v = 0; v < block.values.size(); ++v) {
     const PlanValue &value = block.values[v];
     placed &= value.storage != Storage::Arena || value.memory == DVT_MEMORY_DEVICE ||
@@ -132,7 +136,7 @@ void FrameBuilder::placeValues() {
     if (!frame->bound[v])
       sizes[v] = 0;
   }
-  if (placed) { // the plan did it
+  if (placed && !replaced) { // the plan did it
     for (const PlanValue &value : block.values)
       frame->valueOffsets.push_back(value.offset);
     for (const PlanStep &step : block.steps)
@@ -330,7 +334,7 @@ Status FrameBuilder::addKernel(uint32_t index, std::shared_ptr<PreparedKernel> k
   uint64_t workspace = kernel->workspaceBytes();
   action.args.workspace_bytes = workspace;
   action.workspaceOffset =
-      workspace <= step.workspaceBytes ? workspaceOffsets[index] : takeScratch(workspace);
+      workspace <= workspaces[index] ? workspaceOffsets[index] : takeScratch(workspace);
   for (uint32_t i = 0; i < step.outputs.size(); ++i)
     if (outputScratch[i]) {
       uint32_t value = step.outputs[i];
@@ -382,7 +386,7 @@ Status FrameBuilder::addDeviceKernel(uint32_t index, std::shared_ptr<PreparedKer
   action.args.output_count = step.outputs.size();
   uint64_t workspace = action.args.workspace_bytes = kernel->workspaceBytes();
   action.workspaceOffset = workspaceOffsets[index];
-  if (workspace > step.workspaceBytes) { // one after the other all may have what lies behind
+  if (workspace > workspaces[index]) { // one after the other all may have what lies behind
     action.workspaceOffset = deviceScratch;
     frame->deviceArenaBytes = std::max(frame->deviceArenaBytes, deviceScratch + workspace);
   }

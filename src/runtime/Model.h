@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,13 @@ public:
   Expected<std::shared_ptr<PreparedKernel>> kernelFor(uint32_t block, uint32_t step,
                                                       const SymbolValues &symbols);
 
+  /// For a block that the device has no memory for: the kernel that the plan keeps for when a
+  /// library is gone runs instead of the one with most workspace for which there is one that takes
+  /// less. False where there is none. Frames made before are as they were. Any thread may call it.
+  bool takeLessWorkspace(uint32_t block);
+  /// Of a step's kernel as it is now. Nothing where it is as planned.
+  std::optional<uint64_t> workspaceInstead(uint32_t block, uint32_t step) const;
+
   /// Of packed constants that kernels bound at run time may hold, for the model and for each of its
   /// sessions: as much as the constants themselves.
   uint64_t mostLateBytes() const;
@@ -154,6 +162,7 @@ private:
   std::map<std::string, device::DeviceMemory> deviceConstants; ///< by number, extents and layout
   std::vector<std::shared_ptr<PreparedKernel>> stepKernels;    ///< of all blocks, one after another
   std::vector<std::string> stepNotes;
+  std::map<uint32_t, uint64_t> lessWorkspace; ///< by number of the step among all, where replaced
   /// Equal steps with equal constants share a kernel.
   std::map<std::string, std::weak_ptr<PreparedKernel>> kernelsByKey;
   struct LateKernel {

@@ -4,7 +4,10 @@
 // read.
 #include "runtime/Model.h"
 
+#include <algorithm>
+
 #include "artifact/BlockMemory.h"
+#include "runtime/KernelSearch.h"
 
 namespace dovetail {
 
@@ -58,6 +61,43 @@ Expected<device::DeviceAddress> Model::deviceConstant(uint32_t index,
   if (!status)
     return unavailable("constant '{}': {}", constant.name, status.error().message);
   return deviceConstants.emplace(std::move(key), std::move(*memory)).first->second.address();
+}
+
+bool Model::takeLessWorkspace(uint32_t number) {
+  std::lock_guard guard(mutex);
+  const PlanBlock &block = plan().blocks[number];
+  std::vector<std::pair<uint64_t, uint32_t>> steps; // by workspace
+  for (uint32_t i = 0; i < block.steps.size(); ++i) {
+    const auto &kernel = stepKernels[firstStep(number) + i];
+    if (kernel && kernel->candidate().memory == DVT_MEMORY_DEVICE && block.steps[i].fallback &&
+        !lessWorkspace.contains(firstStep(number) + i))
+      steps.emplace_back(kernel->workspaceBytes(), i);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  for (auto [bytes, i] : steps) {
+    const PlanStep &step = block.steps[i];
+    uint32_t index = firstStep(number) + i;
+    Search search{*this, block, step, problems[step.problem]};
+    auto kernel = search.stored(*step.fallback);
+    if (!kernel || kernel->workspaceBytes() >= bytes)
+      continue;
+    stepNotes[index] = fmt::format("the device has no memory for {} bytes of workspace; this takes "
+                                   "{}",
+                                   bytes, kernel->workspaceBytes());
+    options.log(LogLevel::Warning, "step '{}': {} runs instead of {}: {}", step.label,
+                kernel->candidate().label(), stepKernels[index]->candidate().label(),
+                stepNotes[index]);
+    lessWorkspace[index] = kernel->workspaceBytes();
+    stepKernels[index] = std::move(kernel);
+    return true;
+  }
+  return false;
+}
+
+std::optional<uint64_t> Model::workspaceInstead(uint32_t block, uint32_t step) const {
+  std::lock_guard guard(mutex);
+  auto found = lessWorkspace.find(firstStep(block) + step);
+  return found == lessWorkspace.end() ? std::nullopt : std::optional(found->second);
 }
 
 } // namespace dovetail

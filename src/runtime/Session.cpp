@@ -285,11 +285,26 @@ Status Session::chooseFrame() {
     current = &*known;
   }
   current->lastUse = runs;
-  if (!arena.reserve(current->frame->arenaBytes))
-    return unavailable("no memory for {} bytes of intermediate results",
-                       current->frame->arenaBytes);
-  current->frame->place(arena.data());
-  return placeOnDevice();
+  return placeFrame();
+}
+
+/// Where the device's memory does not suffice, kernels that take less of it are looked for.
+Status Session::placeFrame() {
+  for (;;) {
+    if (!arena.reserve(current->frame->arenaBytes))
+      return unavailable("no memory for {} bytes of intermediate results",
+                         current->frame->arenaBytes);
+    current->frame->place(arena.data());
+    bool lacksMemory = false;
+    Status status = placeOnDevice(lacksMemory);
+    if (!lacksMemory || !owner->takeLessWorkspace(number))
+      return status;
+    auto frame = Frame::build(*owner, number, current->symbols);
+    if (!frame)
+      return frame.takeError();
+    current->frame = std::move(*frame);
+    current->arenaAt = 0;
+  }
 }
 
 Status Session::pointInputs() {
@@ -374,9 +389,21 @@ Status Session::runActions() {
   if (stepMicros)
     before = Clock::now();
   dvt_error error;
-  for (Action &action : current->frame->actions) {
+  std::vector<Action> &actions = current->frame->actions;
+  auto recorded = current->recorded.begin();
+  for (size_t i = 0; i < actions.size(); ++i) {
+    Action &action = actions[i];
     if (isCancelled())
       return stopCancelled();
+    if (!stepMicros && recorded != current->recorded.end() && recorded->first == i) {
+      if (Status status =
+              owner->device()->driver().launchGraph(recorded->graph->handle(), stream->handle());
+          !status)
+        return status;
+      i = recorded->end - 1;
+      ++recorded;
+      continue;
+    }
     switch (action.kind) {
     case Action::Kind::Run: {
       error.message[0] = 0;
@@ -384,7 +411,7 @@ Status Session::runActions() {
       if (code != DVT_OK) [[unlikely]]
         return failure(action, code, error);
       if (stepMicros && action.onDevice) // times are those of the work, not of giving it
-        if (Status status = finishDevice(); !status)
+        if (Status status = finishDevice(&action); !status)
           return status;
       break;
     }
@@ -517,6 +544,7 @@ Status Session::runOnce() {
     for (Found &value : found)
       value.known = false;
   }
+  recordWork();
   if (Status status = runActions(); !status)
     return status;
   return finish();

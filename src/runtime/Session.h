@@ -110,9 +110,13 @@ private:
   Status pointOutputs();
   Status runActions();
   Status moveBytes(const Action &action);
-  Status placeOnDevice();
-  /// Waits for what the device still has to do.
-  Status finishDevice();
+  void recordWork();
+  Expected<std::unique_ptr<device::Graph>> record(size_t first, size_t end);
+  Status placeFrame();
+  Status placeOnDevice(bool &lacksMemory);
+  /// Waits for what the device still has to do. Errors of kernels show here, where it is not known
+  /// which of them it was, unless the session waits for each (`step`).
+  Status finishDevice(const Action *step = nullptr);
   Status runUnbound(const Action &action);
   Status finish();
   /// Extents of a value that the frame does not bind, from the symbols known by now.
@@ -131,11 +135,19 @@ private:
   std::map<uint32_t, std::unique_ptr<Session>> bodies; ///< by block
   double *stepMicros = nullptr;                        ///< of this block, in a timed run
   std::vector<Border> inputs, outputs;
+  /// Actions [first, end) of a frame: kernels that the device gets as one.
+  struct RecordedWork {
+    size_t first, end;
+    std::unique_ptr<device::Graph> graph;
+  };
   struct Remembered {
     std::vector<int64_t> signature;
     SymbolValues symbols;
     std::unique_ptr<Frame> frame;
     uint64_t lastUse = 0;
+    device::DeviceAddress arenaAt = 0; ///< on the device, for which the following holds
+    uint64_t deviceRuns = 0;
+    std::vector<RecordedWork> recorded;
   };
   std::vector<Remembered> frames;
   Remembered *current = nullptr;

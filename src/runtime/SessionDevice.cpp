@@ -11,10 +11,21 @@ Session::~Session() {
     (void)stream->synchronize(); // what it still reads and writes is about to go
 }
 
-Status Session::finishDevice() { return stream ? stream->synchronize() : Status::success(); }
+Status Session::finishDevice(const Action *action) {
+  Status status = stream ? stream->synchronize() : Status::success();
+  if (status)
+    return status;
+  std::string where = "a step on the device failed; 'dovetail bench --profile' waits for each and "
+                      "names it";
+  if (action) {
+    const PlanStep &step = block.steps[action->step];
+    where = fmt::format("step '{}' ({})", step.label, step.choice.candidate.label());
+  }
+  return Error{status.error().kind, where + ": " + status.error().message};
+}
 
 /// Points the frame to the arena on the device, a larger one where it has to be.
-Status Session::placeOnDevice() {
+Status Session::placeOnDevice(bool &lacksMemory) {
   if (!stream)
     return Status::success();
   uint64_t bytes = current->frame->deviceArenaBytes;
@@ -23,12 +34,18 @@ Status Session::placeOnDevice() {
       return status;
     deviceArena.reset();
     auto memory = owner->device()->allocate(bytes);
+    lacksMemory = !memory;
     if (!memory)
       return unavailable("no memory on the device for {} bytes of intermediate results: {}", bytes,
                          memory.error().message);
     deviceArena = std::move(*memory);
   }
   current->frame->placeOnDevice(deviceArena.address(), stream->handle());
+  if (current->arenaAt != deviceArena.address()) {
+    current->recorded.clear(); // it has the addresses of before
+    current->deviceRuns = 0;
+    current->arenaAt = deviceArena.address();
+  }
   return Status::success();
 }
 
@@ -46,8 +63,10 @@ Status Session::moveBytes(const Action &action) {
   if (status && (!toDevice || stepMicros))
     status = stream->synchronize();
   if (!status)
-    return Error{status.error().kind, fmt::format("step '{}': {}", block.steps[action.step].label,
-                                                  status.error().message)};
+    return Error{status.error().kind,
+                 fmt::format("step '{}'{}: {}", block.steps[action.step].label,
+                             toDevice || stepMicros ? "" : ", or one before it on the device",
+                             status.error().message)};
   return Status::success();
 }
 

@@ -156,6 +156,47 @@ TEST_P(Driver, EventsOrderStreams) {
   EXPECT_GT(*micros, 0);
 }
 
+TEST_P(Driver, WorkIsRecorded) {
+  ASSERT_TRUE(driver().hasGraphs());
+  DeviceMemory a = upload(ramp(100)), b = upload(ramp(100)), sum = upload(std::vector<float>(100));
+  ASSERT_TRUE(driver().beginCapture(stream->handle()));
+  ASSERT_TRUE(launch(kernel("add"), 1, {a.address(), b.address(), sum.address(), 100}, 128));
+  ASSERT_TRUE(launch(kernel("add"), 1, {sum.address(), b.address(), sum.address(), 100}, 128));
+  auto graph = device->endCapture(*stream);
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(download(sum), std::vector<float>(100)) << "it is not done yet";
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(driver().launchGraph((*graph)->handle(), stream->handle()));
+  std::vector<float> wanted = ramp(100);
+  for (float &x : wanted)
+    x *= 3;
+  EXPECT_EQ(download(sum), wanted);
+}
+
+TEST_P(Driver, WhatCannotBeRecordedIsNoticed) {
+  DeviceMemory memory = upload(ramp(100));
+  auto spoils = [&](auto call, const char *says) {
+    ASSERT_TRUE(driver().beginCapture(stream->handle()));
+    Status status = call();
+    expectFailure(std::move(status), says);
+    auto graph = device->endCapture(*stream);
+    ASSERT_FALSE(graph);
+    EXPECT_THAT(graph.error().message, testing::HasSubstr("cannot be recorded"));
+  };
+  float data[100];
+  spoils([&] { return stream->synchronize(); }, "waiting for a stream");
+  spoils([&] { return driver().copyToHost(data, memory.address(), 400, stream->handle()); },
+         "a copy to the host");
+  spoils(
+      [&]() -> Status {
+        auto more = device->allocate(1 << 22);
+        return more ? Status::success() : Status(more.error());
+      },
+      "an allocation");
+  EXPECT_EQ(download(memory), ramp(100)) << "the stream works again";
+  expectFailure(driver().launchGraph(nullptr, stream->handle()), "there is no recorded work");
+}
+
 TEST_P(Driver, WhatWasNotWaitedForIsNotThere) {
   auto pinned = device->allocatePinned(4000);
   ASSERT_TRUE(pinned);

@@ -2,6 +2,7 @@
 //
 // Plans with steps on a device: made by the planner, stored, loaded and run on the simulated one.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
@@ -68,12 +69,13 @@ protected:
     return result;
   }
 
-  Expected<Plan> makePlan() {
+  Expected<Plan> makePlan(plan::Prefer prefer = plan::Prefer::Cost) {
     TableSketch sketch = this->sketch();
     linkUsers(sketch.table);
     std::map<std::string, std::string> providers;
-    for (const std::string &name : options.only)
-      providers[name] = name == "reference" ? "1" : "1.0";
+    const PluginSet plugins = loadPlugins(options.only);
+    for (const auto &provider : plugins.providers())
+      providers[provider->name()] = provider->version();
     options.worker.only = options.only;
     auto cache = plan::PlanCache::open("", {});
     if (!cache)
@@ -81,15 +83,19 @@ protected:
     plan::Planner planner(sketch.table, Target::host(1), providers, **cache, options);
     if (Status status = planner.evaluate(); !status)
       return status.takeError();
-    return planner.choose(plan::Prefer::Cost);
+    return planner.choose(prefer);
   }
-  ModelOptions modelOptions() const {
+  static PluginSet loadPlugins(const std::vector<std::string> &only) {
     PluginSet::Options given;
     given.folders = kFolders;
     given.deviceDrivers = kDrivers;
-    given.only = {"simulated", "reference"};
+    given.only = only;
+    return PluginSet::load(given);
+  }
+  ModelOptions modelOptions(const std::vector<std::string> &only = {"simulated",
+                                                                    "reference"}) const {
     ModelOptions options;
-    options.plugins = std::make_shared<const PluginSet>(PluginSet::load(given));
+    options.plugins = std::make_shared<const PluginSet>(loadPlugins(only));
     options.deviceDrivers = kDrivers;
     return options;
   }
@@ -191,6 +197,31 @@ TEST_P(DevicePlan, RunsOnTheDevice) {
   EXPECT_EQ(count("live modules"), 0u);
 }
 
+TEST_P(DevicePlan, KernelsAreGivenAsOneFromTheSecondRunOn) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  {
+    auto model = Model::create(std::move(*made), modelOptions());
+    ASSERT_TRUE(model) << model.error().message;
+    auto session = Session::create(*model);
+    ASSERT_TRUE(session) << session.error().message;
+    uint64_t before = count("graph launches"), launches = count("launches");
+    for (int i = 0; i < 4; ++i) {
+      std::vector<float> x = input(float(100 * i - 999));
+      EXPECT_EQ(run(**session, x), truth(x));
+      EXPECT_EQ(count("graph launches"), before + uint64_t(i));
+    }
+    EXPECT_EQ(count("launches"), launches + 4 * 3);
+    // Each for itself where times are wanted.
+    std::vector<double> micros;
+    ASSERT_TRUE((*session)->run(&micros));
+    EXPECT_EQ(count("graph launches"), before + 3);
+    EXPECT_EQ(count("graphs"), 1u);
+  }
+  EXPECT_EQ(count("graphs"), 0u);
+}
+
 TEST_P(DevicePlan, IsStored) {
   options.only = {"simulated"};
   auto made = makePlan();
@@ -231,6 +262,71 @@ TEST_P(DevicePlan, WithoutItsDeviceItSaysSo) {
   model = Model::create(*made, modelOptions());
   ASSERT_FALSE(model);
   EXPECT_THAT(model.error().message, HasSubstr("the device here is " + target()));
+}
+
+TEST_P(DevicePlan, KernelsOfLessWorkspaceRunWhereMemoryDoesNotSuffice) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  PlanBlock &block = made->blocks[0];
+  auto product = std::find_if(block.steps.begin(), block.steps.end(),
+                              [](const PlanStep &step) { return step.workspaceBytes > 0; });
+  ASSERT_NE(product, block.steps.end());
+  KernelChoice plain = product->choice;
+  constexpr uint64_t kGreedy = uint64_t(64) << 30;
+  product->choice.candidate.algorithm = "greedy";
+  product->choice.candidate.workspaceBytes = product->workspaceBytes = kGreedy;
+  product->workspaceOffset = block.deviceArenaBytes;
+  block.deviceArenaBytes += kGreedy;
+  std::string log;
+  ModelOptions given = modelOptions();
+  given.log = {[](void *out, int, const char *message) {
+                 *static_cast<std::string *>(out) += std::string(message) + "\n";
+               },
+               &log, LogLevel::Info};
+  {
+    auto model = Model::create(*made, given);
+    ASSERT_TRUE(model) << model.error().message;
+    auto session = Session::create(*model);
+    ASSERT_FALSE(session);
+    EXPECT_EQ(session.error().kind, ErrorKind::Unavailable);
+    EXPECT_THAT(session.error().message, HasSubstr("no memory on the device for"));
+    EXPECT_THAT(session.error().message, HasSubstr("bytes are wanted"));
+  }
+  product->fallback = plain;
+  auto model = Model::create(*made, given);
+  ASSERT_TRUE(model) << model.error().message;
+  auto session = Session::create(*model), other = Session::create(*model);
+  ASSERT_TRUE(session && other) << (session ? other : session).error().message;
+  std::vector<float> x = input(5);
+  EXPECT_EQ(run(**session, x), truth(x));
+  EXPECT_EQ(run(**other, x), truth(x));
+  StepState state = (*model)->steps()[size_t(product - block.steps.begin())];
+  EXPECT_EQ(state.running, "simulated:plain");
+  EXPECT_THAT(state.note,
+              HasSubstr("no memory for 68719476736 bytes of workspace; this takes 1000"));
+  EXPECT_THAT(log, HasSubstr("simulated:plain runs instead of simulated:greedy"));
+}
+
+TEST_P(DevicePlan, LibrariesHaveAnOwnKernelBesideThem) {
+  options.only = {"simulated", "native"};
+  auto made = makePlan(plan::Prefer::Library);
+  ASSERT_TRUE(made) << made.error().message;
+  for (const PlanStep &step : made->blocks[0].steps)
+    if (step.kind == StepKind::Kernel) {
+      EXPECT_EQ(step.choice.candidate.provider, "simulated");
+      ASSERT_TRUE(step.fallback) << step.label;
+      EXPECT_EQ(step.fallback->candidate.provider, "native");
+      EXPECT_EQ(step.fallback->candidate.memory, DVT_MEMORY_DEVICE);
+    }
+  auto model = Model::create(std::move(*made), modelOptions({"native", "reference"}));
+  ASSERT_TRUE(model) << model.error().message;
+  auto session = Session::create(*model);
+  ASSERT_TRUE(session) << session.error().message;
+  std::vector<float> x = input(-900);
+  std::vector<float> wanted = truth(x), found = run(**session, x);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(found[i], wanted[i], 1e-5 * std::abs(wanted[i]) + 1) << i;
 }
 
 TEST_P(DevicePlan, MemoryIsChecked) {

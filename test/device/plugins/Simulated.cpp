@@ -2,7 +2,8 @@
 //
 // A provider for devices, for tests: add, relu and products of two matrices in f32, row-major, by
 // the kernels of test/device/kernels, which only a simulated device runs. Products want a
-// workspace, which they leave alone.
+// workspace, which they leave alone; what a plan calls "greedy" is the same kernel and wants more
+// of it than the simulated device has.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -29,11 +30,12 @@ struct dvt_kernel {
   FunctionHandle function;
   std::string op;
   std::vector<uint32_t> operands; ///< of the op, by input of the problem
+  uint64_t workspace;
 };
 
 namespace {
 
-constexpr uint64_t kWorkspace = 1000;
+constexpr uint64_t kWorkspace = 1000, kGreedyWorkspace = uint64_t(64) << 30;
 
 dvt_code fail(dvt_error *error, dvt_code code, const std::string &message) {
   std::strncpy(error->message, message.c_str(), sizeof error->message - 1);
@@ -105,7 +107,7 @@ dvt_code compile(dvt_provider *, const dvt_target *, const dvt_problem *, const 
 }
 
 dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate *, const dvt_prepare_args *args, dvt_kernel **kernel,
+                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
                  dvt_error *error) {
   std::string why;
   auto op = findOp(*target, *problem, why);
@@ -133,13 +135,15 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     for (uint32_t k = 0; k < problem->input_count; ++k)
       if (problem->inputs[k] == problem->ops[0].inputs[i])
         operands.push_back(k);
-  *kernel = new dvt_kernel{device, std::move(*module), *function, *op, std::move(operands)};
+  uint64_t workspace = *op == "mat_mul" ? kWorkspace : 0;
+  if (candidate->algorithm == std::string("greedy"))
+    workspace = kGreedyWorkspace;
+  *kernel =
+      new dvt_kernel{device, std::move(*module), *function, *op, std::move(operands), workspace};
   return DVT_OK;
 }
 
-uint64_t workspaceBytes(const dvt_kernel *kernel) {
-  return kernel->op == "mat_mul" ? kWorkspace : 0;
-}
+uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->workspace; }
 
 dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
   std::vector<uint64_t> values;
