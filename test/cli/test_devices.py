@@ -32,6 +32,16 @@ def test_steps_stay_here_where_no_provider_serves_the_device(dovetail, tiny):
                      says="compiled for cuda:sm_90, which cannot run here.*no driver")
 
 
+def test_free_extents_stay_here(dovetail):
+    free = dovetail.write("free.onnx", makers.free())
+    told = dovetail("explain", free, "--target=cuda:sm_90", "--select=estimate", "--only=native")
+    assert "1 of 1 regions have extents that only the run tells and stay on the processor" in told.stderr
+    assert "cuda:sm_90: refused: it takes extents that are known before the run" in told.stdout
+    fixed = dovetail("explain", free, "--target=cuda:sm_90", "--select=estimate", "--only=native", "--dim=N=2",
+                     "--dim=M=3")
+    assert fixed.stderr == "" and "stay on the processor" not in fixed.stdout
+
+
 @pytest.mark.parametrize("command", ["run", "compile", "bench", "explain", "problem"])
 def test_unknown_target(dovetail, tiny, command):
     what = RELU if command == "problem" else tiny

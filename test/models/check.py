@@ -8,6 +8,7 @@ kernels rightly round in other places than the graph says. Inputs are seeded; in
 valid indices.
 """
 import dataclasses
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -121,13 +122,14 @@ def truth_and_bounds(path: pathlib.Path, inputs: dict):
     return truth, {name: (measure, max(least, times * finite(measure(truth[name], optimised[name])))) for name in names}
 
 
-def run(binary: pathlib.Path, model: pathlib.Path, inputs: dict, *arguments: str) -> dict:
-    """Outputs by name; raises with the command's message where it fails."""
+def run(binary: pathlib.Path, model: pathlib.Path, inputs: dict, *arguments: str,
+        environment: dict | None = None) -> dict:
+    """Outputs by name; raises with the command's message where it fails. `environment` beside this process's own."""
     with tempfile.TemporaryDirectory() as folder:
         given, taken = pathlib.Path(folder, "in.npz"), pathlib.Path(folder, "out.npz")
         np.savez(given, **inputs)
         command = [str(binary), "run", str(model), "--inputs", str(given), "--output", str(taken), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
         if done.returncode != 0:
             raise RuntimeError(f"exit {done.returncode}: {done.stderr.strip()}")
         with np.load(taken) as archive:

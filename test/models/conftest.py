@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the whole-model tests."""
+"""Options of the whole-model tests, and what those on devices came to."""
+import device_counts
 
 
 def pytest_addoption(parser):
     parser.addoption("--all-models", action="store_true",
                      help="every model in every mode, with measuring (an hour) instead of a few estimated plans")
     parser.addoption("--dovetail", help="the dovetail command (default: bin/dovetail of the build folder)")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if lines := device_counts.summary(config):
+        terminalreporter.section("simulated devices")
+        for line in lines:
+            terminalreporter.write_line(line)

@@ -13,6 +13,7 @@
 #include "plan/TypicalSizes.h"
 #include "runtime/Model.h"
 #include "support/Candidate.h"
+#include "support/DeviceKernel.h"
 
 namespace dovetail::cli {
 namespace {
@@ -76,6 +77,29 @@ SymbolValues timedAt(const Plan &plan, const PlanStep &step) {
 }
 
 bool isOnDevice(const PlanStep &step) { return step.choice.candidate.memory == DVT_MEMORY_DEVICE; }
+
+/// Own kernels for devices that the plan holds, and how many images of each kind and architecture.
+nlohmann::json deviceKernels(const Plan &plan) {
+  size_t kernels = 0;
+  std::map<std::string, size_t> images;
+  for (const KernelBytes &bytes : plan.kernels) {
+    auto kernel = DeviceKernel::parse({bytes.data(), bytes.size()});
+    if (!kernel)
+      continue; // another provider's, or for the processor
+    ++kernels;
+    for (const DeviceImage &image : kernel->images)
+      ++images[fmt::format("{} {}", kindName(image.kind), image.architecture)];
+  }
+  return {{"kernels", kernels}, {"images", images}};
+}
+
+std::string deviceKernelsText(const Plan &plan) {
+  nlohmann::json counts = deviceKernels(plan);
+  std::string text;
+  for (const auto &[kind, count] : counts["images"].items())
+    text += fmt::format("{}{} {}", text.empty() ? ": " : ", ", count.get<size_t>(), kind);
+  return fmt::format("{} own kernels for it{}", counts["kernels"].get<size_t>(), text);
+}
 
 /// A step and where it stands.
 struct Placed {
@@ -218,6 +242,7 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
           {"target", plan.target.text()},
           {"device", plan.device ? plan.device->text() : ""},
           {"device_arena_bytes", plan.blocks.front().deviceArenaBytes},
+          {"device_kernels", deviceKernels(plan)},
           {"selection", plan.selection},
           {"providers", plan.providers},
           {"arena_bytes", plan.blocks.front().arenaBytes},
@@ -234,8 +259,8 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
   std::printf("%s on %s, chosen by %s\n", plan.model.c_str(), plan.target.text().c_str(),
               plan.selection.c_str());
   if (plan.device)
-    std::printf("  device %s; times of its kernels and of transfers are predictions\n",
-                plan.device->text().c_str());
+    std::printf("  device %s; times of its kernels and of transfers are predictions\n  %s\n",
+                plan.device->text().c_str(), deviceKernelsText(plan).c_str());
   if (plan.problemsTimed + plan.problemsFromCache + plan.problemsEstimated > 0)
     std::printf("  problems: %u timed, %u from the cache, %u by estimates\n", plan.problemsTimed,
                 plan.problemsFromCache, plan.problemsEstimated);

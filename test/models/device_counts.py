@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a session of tests has assembled for each kind of device, run there and had checked by simulated drivers."""
+import pytest
+
+KEY = pytest.StashKey()  # of the session's counts: by target, by what was counted
+
+
+def add(config: pytest.Config, target: str, plan: dict, driver: dict) -> None:
+    """`plan` as `explain --json` has it, `driver` as a simulated one reports."""
+    counts = config.stash.setdefault(KEY, {}).setdefault(target, {})
+    numbers = {"models": 1, "kernels": plan["device_kernels"]["kernels"],
+               **{f"{kind} images": number for kind, number in plan["device_kernels"]["images"].items()},
+               **{what: driver[what] for what in ("calls", "launches")}}
+    for what, number in numbers.items():
+        counts[what] = counts.get(what, 0) + number
+
+
+def summary(config: pytest.Config) -> list[str]:
+    """A line for each target."""
+    lines = []
+    for target, of in sorted(config.stash.get(KEY, {}).items()):
+        images = ", ".join(f"{number} {what}" for what, number in sorted(of.items()) if what.endswith(" images"))
+        lines.append(f"{target}: {of['models']} models, {of['kernels']} kernels ({images}), {of['launches']} launches, "
+                     f"{of['calls']} driver calls checked")
+    return lines
