@@ -52,9 +52,12 @@ double deviceProductMicros(const Machine &machine, const DeviceProductSizes &siz
     reuse = double(tile->threadRows * tile->threadColumns) /
             double(tile->threadRows + tile->threadColumns);
   }
-  constexpr double kOperationsPerCore = 128e3, kThreadsPerCore = 128 * 8;
+  // What hides the latency of arithmetic and memory (Little's law): many threads with one sum each,
+  // or fewer of which each has a tile of sums that do not wait for each other.
+  constexpr double kOperationsPerCore = 128e3;
+  const double threadsPerCore = tile ? 256 : 1024;
   double peak = machine.threads * kOperationsPerCore / 2; // multiply-adds in a microsecond
-  double busy = std::min(1.0, parts / (machine.threads * kThreadsPerCore));
+  double busy = std::min(1.0, parts / (machine.threads * threadsPerCore));
   double efficiency = std::min(0.6, tile ? 0.25 * reuse : 0.05);
   double compute = multiplications * whole / (peak * efficiency * std::max(busy, 1e-3));
   return machine.startMicros() + std::max(compute, machine.memoryMicros(bytes));
