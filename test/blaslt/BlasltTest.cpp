@@ -101,6 +101,13 @@ TEST_P(Products, OfTransposedOperandsAndResults) {
         "= mat_mul@13(%2, %3) return(%4)");
 }
 
+TEST_P(Products, OfViewsIntoLargerTensors) {
+  check("problem(%0: f32[5,7] strides[11,1], %1: f32[7,6] strides[1,9], %2: f32[5,6] strides[8,1]) "
+        "%3: f32[5,6] = mat_mul@13(%0, %1); %4: f32[5,6] = add@14(%3, %2) return(%4)");
+  check("problem(%0: f16[3,5,7] strides[60,12,1], %1: f16[3,7,6] strides[50,6,1]) %2: f16[3,5,6] = "
+        "mat_mul@13(%0, %1) return(%2)");
+}
+
 TEST_P(Products, WithScalesAndAddends) {
   check("problem(%0: f32[5,7], %1: const f32[6,7], %2: const f32[6]) %3: f32[5,6] = gemm@13(%0, "
         "%1, %2) {alpha=0.5, beta=1.0, transA=0, transB=1} return(%3)");

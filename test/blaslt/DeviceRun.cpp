@@ -40,24 +40,55 @@ void append(std::vector<uint8_t> &bytes, dvt_type type, float number) {
 /// An operand or result in device memory.
 struct Placed {
   device::DeviceMemory memory;
-  std::vector<int64_t> extents;
+  std::vector<int64_t> extents, strides; ///< none where it is dense
+  uint64_t offset = 0;                   ///< bytes
   dvt_tensor tensor(dvt_type type) const {
-    return {reinterpret_cast<void *>(memory.address()), extents.data(), nullptr,
-            static_cast<uint32_t>(extents.size()),      type,           DVT_MEMORY_DEVICE};
+    return {reinterpret_cast<void *>(memory.address() + offset),
+            extents.data(),
+            strides.empty() ? nullptr : strides.data(),
+            static_cast<uint32_t>(extents.size()),
+            type,
+            DVT_MEMORY_DEVICE};
   }
 };
 
+/// The elements of a strided value where they belong, one element behind the beginning, as views
+/// into larger tensors may lie; not-a-numbers between them.
+std::vector<uint8_t> spread(const ProblemValue &value, const std::vector<int64_t> &extents,
+                            const uint8_t *rowMajor) {
+  const uint64_t element = bytesOf(value.type, 1);
+  int64_t span = 1, count = 1;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    span += (extents[i] - 1) * value.strides[i];
+    count *= extents[i];
+  }
+  std::vector<uint8_t> bytes(static_cast<uint64_t>(span + 1) * element, 0xFF);
+  for (int64_t number = 0; number < count; ++number) {
+    int64_t at = 1, rest = number;
+    for (size_t i = extents.size(); i-- > 0; rest /= extents[i])
+      at += rest % extents[i] * value.strides[i];
+    std::memcpy(&bytes[static_cast<uint64_t>(at) * element],
+                rowMajor + static_cast<uint64_t>(number) * element, element);
+  }
+  return bytes;
+}
+
 Placed place(device::Device &device, const ProblemValue &value, const Layout &layout,
-             const void *rowMajor) {
-  Placed placed{{}, extentsOf(value)};
+             const uint8_t *rowMajor) {
+  Placed placed{{}, extentsOf(value), value.strides};
   std::vector<uint8_t> bytes(bytesIn(value, layout));
+  if (rowMajor && value.strides.empty()) {
+    reorder(value.type, placed.extents, Layout{}, rowMajor, layout, bytes.data());
+  } else if (rowMajor) {
+    bytes = spread(value, placed.extents, rowMajor);
+    placed.offset = bytesOf(value.type, 1);
+  }
   Expected<device::DeviceMemory> memory = device.allocate(bytes.size());
   EXPECT_TRUE(memory) << memory.error().message;
   if (!memory)
     return placed;
   placed.memory = std::move(*memory);
   if (rowMajor) {
-    reorder(value.type, placed.extents, Layout{}, rowMajor, layout, bytes.data());
     Status status =
         device.driver().copyToDevice(placed.memory.address(), bytes.data(), bytes.size(), nullptr);
     if (status)

@@ -241,12 +241,10 @@ dvt_code Kernel::address(const dvt_run_args &args, Role role, void *&data,
 }
 
 dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) {
-  if (args.input_count != inputCount || args.output_count != outputCount) {
-    reason = "run with another number of operands or results than the problem's";
-    return DVT_BAD_INPUT;
-  }
-  if (args.workspace_bytes < reserved || (reserved && !args.workspace)) {
-    reason = "the workspace is smaller than workspace_bytes says";
+  const bool isWhole = args.input_count == inputCount && args.output_count == outputCount;
+  if (!isWhole || args.workspace_bytes < reserved || (reserved && !args.workspace)) {
+    reason = isWhole ? "the workspace is smaller than workspace_bytes says"
+                     : "run with another number of operands or results than the problem's";
     return DVT_BAD_INPUT;
   }
   Addresses data{};
