@@ -6,8 +6,9 @@
 
 #include <dlfcn.h>
 
-#include <filesystem>
 #include <string_view>
+
+#include "providers/LibrarySearch.h"
 
 namespace dovetail::cudnn {
 namespace {
@@ -58,30 +59,15 @@ std::string Library::load(const std::string &name) {
 }
 
 Library::Library(const char *path) {
-  std::string_view rest = path ? path : "";
-  std::string tried;
-  auto attempt = [&](const std::string &name) {
-    std::string reason = load(name);
-    if (!reason.empty())
-      tried += (tried.empty() ? "" : "; ") + reason;
-    return reason.empty();
-  };
-  const std::string soname = "libcudnn.so.9";
-  while (!rest.empty()) {
-    const size_t end = rest.find(':');
-    const std::string folder(rest.substr(0, end));
-    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
-    // Relative folders would make what is loaded depend on the current one.
-    if (!folder.empty() && folder[0] == '/' && std::filesystem::exists(folder + "/" + soname) &&
-        attempt(folder + "/" + soname))
-      return;
-  }
-  if (attempt(soname) || attempt("libcudnn.so.8"))
+  const std::string tried =
+      providers::loadFirst(path, {"libcudnn.so.9", "libcudnn.so.8"},
+                           [this](const std::string &name) { return load(name); });
+  if (tried.empty())
     return;
   missing = "cuDNN " + textOf(kLeastVersion) +
             " or a later 9.x was not found; the Python package nvidia-cudnn-cu13 (or -cu12) has "
-            "it, put the folder with " +
-            soname + " into the library path (tried: " + tried + ")";
+            "it, put the folder with libcudnn.so.9 into the library path (tried: " +
+            tried + ")";
 }
 
 std::string Library::lastError() const {

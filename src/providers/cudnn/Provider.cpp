@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 
+#include "providers/DeviceCalls.h"
 #include "providers/cudnn/Device.h"
 #include "providers/cudnn/Driver.h"
 #include "providers/cudnn/Kernel.h"
@@ -56,17 +57,12 @@ const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; 
 /// What every call checks before anything else.
 dvt_code checkCall(const dvt_provider *provider, const dvt_target *target,
                    const dvt_problem *problem, dvt_error *error) {
-  constexpr size_t needed = offsetof(dvt_target, description) + sizeof(target->description);
-  const std::string device = target && target->device ? target->device : "cpu";
-  if (device != "cuda")
-    return fail(error, DVT_UNSUPPORTED, kPrefix + "serves devices of CUDA, not " + device);
-  if (target->struct_size < needed)
-    return fail(error, DVT_BAD_INPUT, kPrefix + "the target is too short");
-  if (!provider->library->isLoaded())
-    return fail(error, DVT_UNAVAILABLE, kPrefix + provider->library->missing);
-  if (std::optional<std::string> wrong = ProblemReader::check(problem))
-    return fail(error, DVT_BAD_INPUT, kPrefix + *wrong);
-  return DVT_OK;
+  if (dvt_code code = providers::checkDeviceCall(target, problem, "cuda", "CUDA", kPrefix, error);
+      code != DVT_OK)
+    return code;
+  return provider->library->isLoaded()
+             ? DVT_OK
+             : fail(error, DVT_UNAVAILABLE, kPrefix + provider->library->missing);
 }
 
 /// The type that decides which units compute: that of the first operand.
@@ -109,11 +105,8 @@ dvt_code startPlanning(const dvt_provider *provider, const dvt_target &target, P
 
 void offer(const dvt_candidate_sink &sink, const Graph &graph, const Engine &engine,
            double estimateMicros) {
-  std::vector<const char *> in, out;
-  for (const std::string &layout : graph.inputLayouts)
-    in.push_back(layout.c_str());
-  for (const std::string &layout : graph.outputLayouts)
-    out.push_back(layout.c_str());
+  const std::vector<const char *> in = providers::pointersTo(graph.inputLayouts),
+                                  out = providers::pointersTo(graph.outputLayouts);
   const std::string algorithm = graph.family + ":" + engine.name();
   dvt_candidate candidate = {};
   candidate.struct_size = sizeof candidate;
@@ -186,17 +179,11 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
 /// The graph and engine that a candidate stands for; nothing with `reason`.
 std::optional<std::pair<Graph, Engine>> find(const ProblemReader &problem,
                                              const dvt_candidate &candidate, std::string &reason) {
-  auto same = [](const char *const *texts, const std::vector<std::string> &layouts) {
-    for (size_t i = 0; i < layouts.size(); ++i)
-      if (layouts[i] != (texts && texts[i] ? texts[i] : ""))
-        return false;
-    return true;
-  };
   const std::string_view name = candidate.algorithm;
   for (Graph &graph : translate(problem, reason)) {
     if (!name.starts_with(graph.family + ":") ||
-        !same(candidate.input_layouts, graph.inputLayouts) ||
-        !same(candidate.output_layouts, graph.outputLayouts))
+        !providers::areLayouts(candidate.input_layouts, graph.inputLayouts) ||
+        !providers::areLayouts(candidate.output_layouts, graph.outputLayouts))
       continue;
     if (std::optional<Engine> engine = parseEngine(name.substr(graph.family.size() + 1)))
       return std::pair(std::move(graph), std::move(*engine));

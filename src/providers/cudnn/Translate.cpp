@@ -6,10 +6,16 @@
 #include <algorithm>
 #include <numeric>
 
+#include "providers/ChannelsLast.h"
 #include "providers/OpVersions.h"
 #include "providers/cudnn/Translator.h"
 
 namespace dovetail::cudnn {
+
+using providers::channelsLastStrides;
+using providers::channelsLastText;
+using providers::hasOneOrder;
+
 namespace {
 
 bool keepsOrder(std::string_view name) {
@@ -44,33 +50,6 @@ bool isImageOp(std::string_view name) {
 bool isProduct(std::string_view name) { return name == "mat_mul" || name == "gemm"; }
 bool isNorm(std::string_view name) {
   return name == "layer_normalization" || name == "rms_normalization";
-}
-
-/// Channels last: "acdb" for four dimensions.
-std::string channelsLastText(size_t rank) {
-  std::string text = "a";
-  for (size_t i = 2; i < rank; ++i)
-    text += static_cast<char>('a' + i);
-  return text + "b";
-}
-
-Dims channelsLastStrides(const Dims &dims) {
-  Dims strides(dims.size());
-  int64_t stride = 1;
-  auto take = [&](size_t dim) {
-    strides[dim] = stride;
-    stride *= dims[dim];
-  };
-  take(1);
-  for (size_t i = dims.size(); i-- > 2;)
-    take(i);
-  take(0);
-  return strides;
-}
-
-/// Whether the order of dimensions makes no difference to the bytes.
-bool hasOneOrder(const Dims &dims) {
-  return std::count_if(dims.begin(), dims.end(), [](int64_t dim) { return dim > 1; }) <= 1;
 }
 
 } // namespace
