@@ -132,6 +132,11 @@ if(CUBLASLT_INCLUDE_DIR)
     set(CUBLASLT_INCLUDE_DIR "CUBLASLT_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of cuBLASLt" FORCE)
   endif()
 endif()
+# Likewise for the miopen provider; MIOpen's header wants HIP's beside it.
+find_path(MIOPEN_INCLUDE_DIR miopen/miopen.h PATHS /opt/rocm/include)
+if(MIOPEN_INCLUDE_DIR AND NOT EXISTS "${MIOPEN_INCLUDE_DIR}/hip/hip_runtime_api.h")
+  set(MIOPEN_INCLUDE_DIR "MIOPEN_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of MIOpen" FORCE)
+endif()
 # Empty: those that setup fills, whichever these are in this version of the sources.
 set(DOVETAIL_VENDOR_FOLDERS "" CACHE STRING
     "Colon-separated folders in which the driver looks for vendor libraries first")
