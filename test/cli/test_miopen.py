@@ -43,12 +43,25 @@ def network():
     return makers.model(nodes, [makers.value("x", [2, 3, 12, 10])], [makers.value("y", [2, 5])], constants)
 
 
-@pytest.fixture
-def compiled(dovetail):
+def planned(dovetail, providers: str):
     model = network()
     dovetail("compile", dovetail.write("net.onnx", model), "--target=rocm:gfx942", "--select=estimate",
-             "--only=miopen,reference", "--prefer=library", "-o", "net.dvt")
+             f"--only={providers}", "--prefer=library", "-o", "net.dvt")
     return model
+
+
+@pytest.fixture
+def compiled(dovetail):
+    return planned(dovetail, "miopen,reference")
+
+
+def check_run(dovetail, model, **environment):
+    x = np.random.default_rng(4).uniform(-1, 1, (2, 3, 12, 10)).astype(np.float32)
+    np.save(dovetail.folder / "x.npy", x)
+    dovetail("run", "net.dvt", "--input", "x=x.npy", "--output", "y.npz", "--repeat", "2", **environment)
+    wanted = onnxruntime.InferenceSession(model.SerializeToString(),
+                                          providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    np.testing.assert_allclose(np.load(dovetail.folder / "y.npz")["y"], wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_planned_without_the_library(dovetail, compiled):
@@ -60,14 +73,14 @@ def test_planned_without_the_library(dovetail, compiled):
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_runs_on_the_simulated_device(dovetail, doubles, compiled, version):
-    x = np.random.default_rng(4).uniform(-1, 1, (2, 3, 12, 10)).astype(np.float32)
-    np.save(dovetail.folder / "x.npy", x)
-    dovetail("run", "net.dvt", "--input", "x=x.npy", "--output", "y.npz", "--repeat", "2",
-             DOVETAIL_DRIVERS=f"rocm={doubles / 'libamdhip64-sim.so'}",
-             DOVETAIL_VENDOR_PATH=str(doubles / f"miopen{version}"))
-    wanted = onnxruntime.InferenceSession(compiled.SerializeToString(),
-                                          providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
-    np.testing.assert_allclose(np.load(dovetail.folder / "y.npz")["y"], wanted, rtol=1e-5, atol=1e-6)
+    check_run(dovetail, compiled, DOVETAIL_DRIVERS=f"rocm={doubles / 'libamdhip64-sim.so'}",
+              DOVETAIL_VENDOR_PATH=str(doubles / f"miopen{version}"))
+
+
+def test_own_kernels_stand_in_for_the_library(dovetail, doubles):
+    model = planned(dovetail, "miopen,native,reference")
+    assert "miopen:convolution" in dovetail("explain", "net.dvt").stdout
+    check_run(dovetail, model, DOVETAIL_DRIVERS=f"rocm={doubles / 'libamdhip64-sim.so'}")
 
 
 def test_without_the_library_it_says_so(dovetail, doubles, compiled):
