@@ -97,21 +97,46 @@ std::map<std::string, std::string> versionsOf(const CompileOptions &options,
   return versions;
 }
 
-} // namespace
+/// Providers that could compile if their compiler were here.
+std::vector<std::string> withoutCompiler(const PluginSet &plugins) {
+  std::vector<std::string> names;
+  for (const auto &provider : plugins.providers())
+    if (provider->functions().compile && !provider->info().can_compile)
+      names.push_back(provider->name());
+  return names;
+}
 
-Expected<std::vector<plan::PosedProblem>>
-problemsOf(const std::string &path, const CompileOptions &options, const PluginSet &plugins) {
+/// What a planner that only estimates works on.
+struct Estimating {
+  plan::OpTable table;
+  std::unique_ptr<plan::PlanCache> cache;
+  plan::PlannerOptions options;
+};
+
+Expected<Estimating> prepareEstimating(const std::string &path, const CompileOptions &options,
+                                       const PluginSet &plugins, const std::string &cacheFolder) {
   if (Status status = checkProviders(options, plugins); !status)
     return status.takeError();
   auto table = readTable(path, options, plugins);
   if (!table)
     return table.takeError();
-  auto cache = plan::PlanCache::open("", options.log);
+  auto cache = plan::PlanCache::open(cacheFolder, options.log);
   if (!cache)
     return cache.takeError();
-  plan::PlannerOptions estimating = options.planner;
-  estimating.select = plan::Select::Estimate;
-  plan::Planner planner(*table, options.target, versionsOf(options, plugins), **cache, estimating);
+  Estimating prepared{std::move(*table), std::move(*cache), options.planner};
+  prepared.options.select = plan::Select::Estimate;
+  return prepared;
+}
+
+} // namespace
+
+Expected<std::vector<plan::PosedProblem>>
+problemsOf(const std::string &path, const CompileOptions &options, const PluginSet &plugins) {
+  auto prepared = prepareEstimating(path, options, plugins, "");
+  if (!prepared)
+    return prepared.takeError();
+  plan::Planner planner(prepared->table, options.target, versionsOf(options, plugins),
+                        *prepared->cache, prepared->options);
   return planner.problems();
 }
 
@@ -135,9 +160,7 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
     return cache.takeError();
   plan::PlannerOptions plannerOptions = options.planner;
   plannerOptions.device = options.device;
-  for (const auto &provider : plugins->providers())
-    if (provider->functions().compile && !provider->info().can_compile)
-      plannerOptions.forget.push_back(provider->name());
+  plannerOptions.forget = withoutCompiler(*plugins);
   plan::Planner planner(*table, options.target, versionsOf(options, *plugins), **cache,
                         plannerOptions);
   if (Status status = planner.evaluate(); !status)
@@ -154,6 +177,32 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
   if (wantsDump(options, "plan") && options.dump)
     options.dump("plan", planText(compilation.plan));
   return compilation;
+}
+
+Expected<plan::Tuning> tuningOf(const std::string &path, const CompileOptions &options,
+                                const PluginSet &plugins) {
+  auto prepared = prepareEstimating(path, options, plugins, options.cacheFolder);
+  if (!prepared)
+    return prepared.takeError();
+  prepared->options.device = options.device;
+  plan::Tuning tuning;
+  tuning.providers = versionsOf(options, plugins);
+  for (const std::string &name : withoutCompiler(plugins))
+    tuning.providers.erase(name);
+  plan::Planner planner(prepared->table, options.target, tuning.providers, *prepared->cache,
+                        prepared->options);
+  if (Status status = planner.evaluate(); !status)
+    return status.takeError();
+  for (plan::Prefer prefer : {plan::Prefer::Cost, plan::Prefer::Library, plan::Prefer::Native})
+    if (auto plan = planner.choose(prefer); !plan)
+      return plan.takeError();
+  tuning.model = std::filesystem::path(path).filename().string();
+  tuning.producer = DOVETAIL_VERSION;
+  tuning.target = options.device ? *options.device : options.target;
+  tuning.footprintBytes = planner.footprintBytes();
+  for (plan::PosedProblem &posed : planner.asked())
+    tuning.problems.push_back({std::move(posed), {}, {}});
+  return tuning;
 }
 
 } // namespace dovetail

@@ -14,6 +14,7 @@
 #include "artifact/Plan.h"
 #include "driver/Environment.h"
 #include "plan/Planner.h"
+#include "plan/Tuning.h"
 #include "support/Expected.h"
 #include "support/Plugin.h"
 
@@ -52,5 +53,11 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
 /// All problems that compiling the model poses to providers, each once; nothing is chosen.
 Expected<std::vector<plan::PosedProblem>>
 problemsOf(const std::string &path, const CompileOptions &options, const PluginSet &plugins);
+
+/// All that compiling the model would measure for its device, or without one for the processor, if
+/// it could: conversions that plans by any preference want included. Candidates are still to be
+/// built. Providers that lack their compiler here are left out.
+Expected<plan::Tuning> tuningOf(const std::string &path, const CompileOptions &options,
+                                const PluginSet &plugins);
 
 } // namespace dovetail

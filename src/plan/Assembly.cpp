@@ -200,16 +200,15 @@ void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
     // A provider that fell while it proposed has a trial without an algorithm.
     alternative.label =
         trial.candidate.algorithm.empty() ? trial.candidate.provider : trial.candidate.label();
-    alternative.micros = trial.candidate.memory == DVT_MEMORY_DEVICE && trial.usable()
-                             ? costOf(trial, problem)
-                             : trial.micros;
+    const bool isPredicted = trial.candidate.memory == DVT_MEMORY_DEVICE && trial.micros < 0;
+    alternative.micros = isPredicted && trial.usable() ? costOf(trial, problem) : trial.micros;
     alternative.low = trial.low;
     alternative.high = trial.high;
     if (&trial == chosenTrial)
       alternative.outcome = "chosen";
     else if (!trial.usable())
       alternative.outcome = std::string(outcomeName(trial.outcome)) + ": " + trial.detail;
-    else if (trial.candidate.memory == DVT_MEMORY_DEVICE)
+    else if (isPredicted)
       alternative.outcome = chosenTrial && costOf(trial, problem) >= costOf(*chosenTrial, problem)
                                 ? "slower, as predicted"
                                 : "predicted to be faster, but not with the transfers it needs";

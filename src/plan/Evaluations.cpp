@@ -14,12 +14,26 @@
 namespace dovetail::plan {
 namespace {
 
+/// Values of the symbols that the problem has, as part of a key.
+std::string valuesIn(const std::string &text, const SymbolValues &representative) {
+  std::string values;
+  for (const auto &[symbol, value] : representative)
+    if (text.find(symbol) != std::string::npos)
+      values += fmt::format(" {}={}", symbol, value);
+  return values;
+}
+
+bool contains(const std::vector<std::string> &names, const std::string &name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+} // namespace
+
 void append(Evaluation &to, Evaluation from) {
   std::move(from.trials.begin(), from.trials.end(), std::back_inserter(to.trials));
   std::move(from.refusals.begin(), from.refusals.end(), std::back_inserter(to.refusals));
 }
 
-/// What one provider said.
 Evaluation partOf(const Evaluation &whole, const std::string &provider) {
   Evaluation part;
   for (const Trial &trial : whole.trials)
@@ -31,11 +45,13 @@ Evaluation partOf(const Evaluation &whole, const std::string &provider) {
   return part;
 }
 
-bool contains(const std::vector<std::string> &names, const std::string &name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+PlanCache::Key measuredKey(const std::string &text, const Target &target,
+                           const std::string &provider, const std::string &version,
+                           const SymbolValues &representative, uint64_t footprintBytes) {
+  return {text, target.text(), provider, version,
+          fmt::format("measured under 2^{} bytes{}", std::bit_width(footprintBytes),
+                      valuesIn(text, representative))};
 }
-
-} // namespace
 
 Evaluations::Evaluations(Target target, std::map<std::string, std::string> providers,
                          PlanCache &cache, const PlannerOptions &options, uint64_t footprintBytes)
@@ -51,6 +67,14 @@ bool Evaluations::budgetLeft(double share) const {
 const Evaluation *Evaluations::known(const std::string &text) const {
   auto found = entries.find(text);
   return found == entries.end() ? nullptr : &found->second.evaluation;
+}
+
+std::vector<std::pair<PosedProblem, const Evaluation *>> Evaluations::posed() const {
+  std::vector<std::pair<PosedProblem, const Evaluation *>> all;
+  for (const auto &[text, entry] : entries)
+    if (auto problem = Problem::parse(text))
+      all.push_back({{std::move(*problem), entry.representative}, &entry.evaluation});
+  return all;
 }
 
 bool Evaluations::lacksMeasuring(const std::string &text) const {
@@ -73,15 +97,11 @@ Evaluations::Counts Evaluations::counts() const {
 /// Measured trials and those that were only built once chosen are kept apart.
 PlanCache::Key Evaluations::keyFor(const std::string &text, const std::string &provider,
                                    const SymbolValues &representative, bool measured) const {
-  std::string values;
-  for (const auto &[symbol, value] : representative)
-    if (text.find(symbol) != std::string::npos)
-      values += fmt::format(" {}={}", symbol, value);
-  // Footprints of like size share measurements.
-  std::string mode =
-      measured ? fmt::format("measured under 2^{} bytes{}", std::bit_width(footprintBytes), values)
-               : "built once chosen" + values;
-  return {text, target.text(), provider, providers.at(provider), mode};
+  const std::string &version = providers.at(provider);
+  if (measured)
+    return measuredKey(text, target, provider, version, representative, footprintBytes);
+  return {text, target.text(), provider, version,
+          "built once chosen" + valuesIn(text, representative)};
 }
 
 bool Evaluations::isKept(const std::string &provider) const {
@@ -101,6 +121,7 @@ Expected<const Evaluation *> Evaluations::of(const Problem &problem,
   if (const Evaluation *evaluation = known(text))
     return evaluation;
   Entry entry;
+  entry.representative = representative;
   EvaluationOptions request;
   request.build = false;
   request.representative = representative;

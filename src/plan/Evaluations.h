@@ -18,6 +18,15 @@
 
 namespace dovetail::plan {
 
+/// What trials of a provider are kept under once they are measured. Footprints of like size share
+/// measurements.
+PlanCache::Key measuredKey(const std::string &text, const Target &target,
+                           const std::string &provider, const std::string &version,
+                           const SymbolValues &representative, uint64_t footprintBytes);
+/// What one provider said.
+Evaluation partOf(const Evaluation &whole, const std::string &provider);
+void append(Evaluation &to, Evaluation from);
+
 class Evaluations {
 public:
   Evaluations(Target target, std::map<std::string, std::string> providers, PlanCache &cache,
@@ -36,6 +45,8 @@ public:
   /// afterwards.
   Status build(const Problem &problem, const Trial &trial, const SymbolValues &representative);
   const Evaluation *known(const std::string &text) const;
+  /// All problems that were asked for, with what is known of each.
+  std::vector<std::pair<PosedProblem, const Evaluation *>> posed() const;
   /// Whether something of a known problem was not measured yet.
   bool lacksMeasuring(const std::string &text) const;
   /// Whether less than this share of the budget is spent, and nobody said stop.
@@ -49,6 +60,7 @@ public:
 
 private:
   struct Entry {
+    SymbolValues representative;
     Evaluation evaluation;
     std::vector<std::string> unmeasured; ///< providers
     bool timed = false;                  ///< in this run

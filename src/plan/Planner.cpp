@@ -28,6 +28,29 @@ Expected<std::vector<PosedProblem>> Planner::problems() { return state->posedPro
 Status Planner::evaluate() { return state->evaluate(); }
 Expected<Plan> Planner::choose(Prefer prefer) { return state->chooseWithinBound(prefer); }
 
+uint64_t Planner::footprintBytes() const { return state->footprint(); }
+
+std::vector<PosedProblem> Planner::asked() const {
+  const Evaluations &from =
+      state->deviceEvaluations ? *state->deviceEvaluations : state->evaluations;
+  std::vector<std::pair<double, PosedProblem>> all;
+  for (auto &[posed, evaluation] : from.posed()) {
+    double least = 0;
+    for (const Trial &trial : evaluation->trials)
+      if (trial.usable() && trial.candidate.provider != "reference")
+        if (double micros = state->costs.of(trial, posed.problem, posed.representative);
+            least == 0 || micros < least)
+          least = micros;
+    all.emplace_back(least, std::move(posed));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto &a, const auto &b) { return a.first > b.first; });
+  std::vector<PosedProblem> problems;
+  for (auto &[micros, posed] : all)
+    problems.push_back(std::move(posed));
+  return problems;
+}
+
 bool Planner::State::fitsDevice(uint32_t value) const {
   const TableValue &v = table.values[value];
   return !v.absent && !v.dataDependent && typeBits(v.type) > 0 &&

@@ -61,7 +61,8 @@ struct PlannerOptions {
   /// Usual sizes of symbols, by name: kernels are timed at these. Others are chosen (typicalSizes).
   SymbolValues typical;
   WorkerOptions worker;
-  /// To run steps on, beside the processor. What it takes is never measured here.
+  /// To run steps on, beside the processor. What it takes is never measured here: it is predicted,
+  /// or known from the machine that has it (Tuning.h).
   std::optional<Target> device;
   Log log;
   /// done of total problems; called about ten times a second at most.
@@ -88,6 +89,12 @@ public:
   Status evaluate();
   /// Within the bound on memory; where nothing fits, a plan of little memory, which is logged.
   Expected<Plan> choose(Prefer prefer);
+  /// Problems that were asked about for the device, where there is one, else for the processor:
+  /// those of regions and, after choose(), of conversions that choices came across. What takes
+  /// longest comes first.
+  std::vector<PosedProblem> asked() const;
+  /// Of the model, as measurements are kept by it.
+  uint64_t footprintBytes() const;
   /// Microseconds of each step of block 0 in runs of a plan that choose() gave: later choices go by
   /// them where they would take the same kernels.
   void observe(const Plan &plan, const std::vector<double> &stepMicros);

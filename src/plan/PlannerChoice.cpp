@@ -49,8 +49,9 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     return;
   const std::vector<Trial> none, &there = onDevice[region] ? onDevice[region]->trials : none;
   const RegionProblem &problem = problems[region];
-  bool anyTimed = std::any_of(evaluation->trials.begin(), evaluation->trials.end(),
-                              [](const Trial &trial) { return trial.micros >= 0; });
+  auto isTimed = [](const Trial &trial) { return trial.micros >= 0; };
+  const bool anyTimed = std::any_of(evaluation->trials.begin(), evaluation->trials.end(), isTimed);
+  const bool anyTimedThere = std::any_of(there.begin(), there.end(), isTimed);
   struct Best {
     CoverOption option;
     OptionMeaning meaning;
@@ -66,16 +67,17 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
                            : costOf(shown, problem.problem);
     const Candidate &candidate = shown.candidate;
     bool library = isLibrary(candidate.provider);
-    // Beside measured times an estimate is taken with caution.
-    bool isPredicted = candidate.memory == DVT_MEMORY_DEVICE; // always
-    if (shown.micros < 0 && options.select != Select::Estimate && !isPredicted)
+    // Beside measured times an estimate is taken with caution. Where a device's are all predicted,
+    // they compare with each other.
+    const bool onDevice = candidate.memory == DVT_MEMORY_DEVICE;
+    if (shown.micros < 0 && (onDevice ? anyTimedThere : options.select != Select::Estimate))
       best.option.cost *= 3;
     if (region >= firstApart)
       best.option.cost *= 1.02; // within what times vary by, less memory decides
     const auto asLast = kLastResort * static_cast<uint32_t>(regions[region].ops.size());
     if (candidate.provider == "reference")
       best.option.against += asLast;
-    else if (shown.micros < 0 && anyTimed && !isPredicted)
+    else if (shown.micros < 0 && (onDevice ? anyTimedThere : anyTimed))
       best.option.preference += asLast;
     for (uint32_t op : regions[region].ops) {
       if (prefer == Prefer::Library && !library && libraryCovers[op])
@@ -448,6 +450,20 @@ Error Planner::State::explainNoCover(Error error) const {
   return error;
 }
 
+/// Other machines whose times stand behind the chosen kernels.
+std::set<std::string> Planner::State::machinesOf(const CoverSolution &solution) const {
+  std::set<std::string> machines;
+  auto note = [&](const Trial *trial) {
+    if (trial && !trial->measuredOn.empty())
+      machines.insert(trial->measuredOn);
+  };
+  for (uint32_t index : solution.options)
+    note(optionMeanings[index].trial);
+  for (uint32_t index : solution.conversions)
+    note(conversionMeanings[index].trial);
+  return machines;
+}
+
 /// Adds the blocks of bodies to a plan of this one.
 Status Planner::State::chooseBodies(Plan &plan, Prefer prefer) {
   std::vector<uint32_t> blocks; // of the table's bodies
@@ -565,6 +581,8 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
                                                            : "replay";
     if (prefer != Prefer::Cost)
       plan->selection += prefer == Prefer::Library ? ", library first" : ", native first";
+    for (const std::string &machine : machinesOf(solution))
+      plan->selection += ", with times of " + machine;
   }
   return plan;
 }

@@ -65,7 +65,8 @@ struct Planner::State {
     costs.device = options.device;
     if (options.device) {
       deviceOptions = options;
-      deviceOptions.select = Select::Estimate;
+      if (options.select == Select::Replay)
+        deviceOptions.select = Select::Measure; // what nobody measured there is predicted
       deviceEvaluations = std::make_unique<Evaluations>(*options.device, this->providers, cache,
                                                         deviceOptions, footprint());
     }
@@ -167,6 +168,7 @@ struct Planner::State {
   const Trial *ownRival(const Evaluation &evaluation, const Trial &chosen,
                         const Problem &problem) const;
   Status buildRivals(const CoverSolution &solution);
+  std::set<std::string> machinesOf(const CoverSolution &solution) const;
   Error explainNoCover(Error error) const;
   Expected<Plan> choose(Prefer prefer);
   Expected<Plan> chooseWithinBound(Prefer prefer);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -15,7 +16,7 @@
 #include <set>
 
 #include "plan/Quanta.h"
-#include "plan/TrialTensor.h"
+#include "plan/TrialKernel.h"
 
 namespace dovetail::plan {
 namespace {
@@ -26,78 +27,18 @@ double microsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-/// A tensor of a problem in memory, row-major and in every layout asked for.
-struct TrialValue {
-  const ProblemValue *value = nullptr;
-  std::vector<int64_t> extents;
-  int64_t elements = 0;
-  std::vector<uint8_t> bytes; // row-major
-  std::map<std::string, std::unique_ptr<GuardedBuffer>> inLayout;
-
-  void *as(const std::string &layoutText) {
-    auto &slot = inLayout[layoutText];
-    if (!slot) {
-      auto layout = Layout::parse(layoutText);
-      slot = std::make_unique<GuardedBuffer>(physicalBytes(layoutText));
-      if (!value->strides.empty())
-        scatter(value->type, extents, value->strides, bytes.data(), slot->data());
-      else if (!layout || layout->isRowMajor())
-        std::memcpy(slot->data(), bytes.data(), bytes.size());
-      else
-        reorder(value->type, extents, Layout{}, bytes.data(), *layout, slot->data());
-    }
-    return slot->data();
-  }
-  uint64_t physicalBytes(const std::string &layoutText) const {
-    auto layout = Layout::parse(layoutText);
-    if (!value->strides.empty())
-      return bytesOf(value->type, stridedSpan(extents, value->strides));
-    return bytesOf(value->type, layout ? layout->physicalElements(extents) : elements);
-  }
-};
-
-/// A prepared candidate with its memory bound.
-struct Prepared {
-  const Provider *provider = nullptr;
-  size_t trial = 0;
-  std::unique_ptr<PackedBlocks> packed = std::make_unique<PackedBlocks>();
-  dvt_kernel *kernel = nullptr;
-  std::vector<dvt_tensor> inputs, outputs;
-  std::vector<std::unique_ptr<GuardedBuffer>> outputMemory;
-  std::unique_ptr<GuardedBuffer> workspace;
-  dvt_run_args args{};
-  std::vector<double> samples;
-  bool live = true;
-
-  Prepared() = default;
-  Prepared(Prepared &&other) noexcept { *this = std::move(other); }
-  Prepared &operator=(Prepared &&other) noexcept {
-    std::swap(provider, other.provider);
-    std::swap(trial, other.trial);
-    std::swap(packed, other.packed);
-    std::swap(kernel, other.kernel);
-    std::swap(inputs, other.inputs);
-    std::swap(outputs, other.outputs);
-    std::swap(outputMemory, other.outputMemory);
-    std::swap(workspace, other.workspace);
-    std::swap(args, other.args);
-    std::swap(samples, other.samples);
-    std::swap(live, other.live);
-    return *this;
-  }
-  ~Prepared() {
-    if (kernel)
-      provider->functions().destroy_kernel(kernel);
-  }
-  dvt_code run(dvt_error &error) { return provider->functions().run(kernel, &args, &error); }
-};
-
 double median(std::vector<double> samples) {
   std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
   return samples[samples.size() / 2];
 }
 
 std::string labelOf(const Candidate &candidate) { return candidate.label(); }
+
+/// As a kernel's run would report it.
+dvt_code failed(dvt_error &error, const Error &why) {
+  std::snprintf(error.message, sizeof error.message, "%s", why.message.c_str());
+  return DVT_FAILED;
+}
 
 } // namespace
 
@@ -118,17 +59,29 @@ std::optional<TrialOutcome> parseOutcome(std::string_view name) {
 struct TrialRunner::State {
   const PluginSet &plugins;
   Target target;
+  Target host; ///< computes the truth
   ParallelFor parallel;
   std::vector<uint8_t> sweep;
+  std::unique_ptr<TrialDevice> device; ///< null: kernels for devices are not run
+  std::string noFailure;
 
-  State(const PluginSet &plugins, Target target)
-      : plugins(plugins), target(std::move(target)), parallel(this->target.threads) {}
+  State(const PluginSet &plugins, Target given)
+      : plugins(plugins), target(std::move(given)),
+        host(target.isDevice() ? Target::host(0) : target), parallel(host.threads) {}
+
+  bool runs() const { return !target.isDevice() || device; }
+  /// Whether a kernel took the device with it: then nothing more is tried.
+  bool isLost() const { return device && !device->failure().empty(); }
 
   /// Reads memory until what kernels left in the caches is displaced as it would be by the rest of
   /// the model.
   void displaceCaches(uint64_t footprintBytes) {
     uint64_t wanted =
         std::min<uint64_t>(footprintBytes, 2 * std::max<uint64_t>(target.l3Bytes, target.l2Bytes));
+    if (device) {
+      (void)device->displaceCaches(wanted);
+      return;
+    }
     if (sweep.size() < wanted)
       sweep.assign(wanted, 1);
     uint64_t sum = 0;
@@ -142,20 +95,37 @@ TrialRunner::TrialRunner(const PluginSet &plugins, Target target)
     : state(std::make_unique<State>(plugins, std::move(target))) {}
 TrialRunner::~TrialRunner() = default;
 
+Status TrialRunner::openDevice(const std::string &drivers) {
+  if (state->device || !state->target.isDevice())
+    return Status::success();
+  auto opened = TrialDevice::open(state->target, drivers);
+  if (!opened)
+    return opened.takeError();
+  state->device = std::move(*opened);
+  return Status::success();
+}
+
+const std::string &TrialRunner::deviceFailure() const {
+  return state->device ? state->device->failure() : state->noFailure;
+}
+
 namespace {
 
 class ProblemEvaluation {
 public:
   ProblemEvaluation(TrialRunner::State &state, const Problem &problem,
                     const EvaluationOptions &options, const PhaseReport &report);
-  Evaluation run();
+  Evaluation run(const Evaluation *given);
 
 private:
   void proposeAll();
-  Proposal propose(const Provider &provider);
+  void take(const Evaluation &given);
+  Proposal propose(const Provider &provider, const Target &target);
   void build(size_t index, const Provider &provider);
+  void load(size_t index, const Provider &provider);
   bool prepare(Prepared &prepared, Trial &trial);
-  void bind(Prepared &prepared, const Trial &trial);
+  Status bind(Prepared &prepared, const Trial &trial);
+  Status place(Prepared &prepared);
   bool readsIntegers() const;
   void check(Prepared &prepared, Trial &trial);
   dvt_code runInPlace(Prepared &prepared, Trial &trial, dvt_error &error);
@@ -163,6 +133,7 @@ private:
   bool computeTruth();
   std::vector<uint8_t> rowMajor(const void *written, const Trial &trial, size_t output) const;
   void timeAll();
+  void displaceCaches(Prepared &prepared, const Trial &trial, uint64_t footprint);
   double timeOnce(Prepared &prepared, uint32_t repeats);
   void tell(const Trial &trial, const char *phase) {
     if (report)
@@ -204,9 +175,9 @@ std::map<uint32_t, double> dampedValues(const Problem &problem) {
 ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &problem,
                                      const EvaluationOptions &options, const PhaseReport &report)
     : state(state), problem(problem), options(options), report(report), view(problem) {
-  // Kernels for a device are only compiled: there may be none here.
-  const bool runs = options.build && !state.target.isDevice();
-  runnable &= !state.target.isDevice();
+  // Kernels for a device are only compiled where it was not opened: there may be none here.
+  runnable &= options.run && state.runs();
+  const bool runs = options.build && runnable;
   auto tensor = [&](uint32_t number) {
     TrialValue value;
     value.value = &problem.values[number];
@@ -273,13 +244,27 @@ ProblemEvaluation::ProblemEvaluation(TrialRunner::State &state, const Problem &p
   }
 }
 
-Proposal ProblemEvaluation::propose(const Provider &provider) {
+Proposal ProblemEvaluation::propose(const Provider &provider, const Target &target) {
   std::string label = provider.name() + ":";
   if (std::find(options.skip.begin(), options.skip.end(), label) != options.skip.end())
     return {};
   if (report)
     report(label, "propose");
-  return provider.propose(state.target, problem);
+  return provider.propose(target, problem);
+}
+
+/// In place of proposals. What cannot be tried here stays as it is.
+void ProblemEvaluation::take(const Evaluation &given) {
+  std::set<std::string> skip(options.skip.begin(), options.skip.end());
+  result.refusals = given.refusals;
+  for (const Trial &trial : given.trials) {
+    const Candidate &candidate = trial.candidate;
+    if (skip.count(candidate.label()) || skip.count(candidate.provider + ":"))
+      continue;
+    const Provider *provider = state.plugins.find(candidate.provider);
+    result.trials.push_back(trial);
+    providerOf.push_back(provider && wanted(*provider) && trial.usable() ? provider : nullptr);
+  }
 }
 
 void ProblemEvaluation::proposeAll() {
@@ -288,7 +273,7 @@ void ProblemEvaluation::proposeAll() {
   for (const auto &provider : state.plugins.providers()) {
     if (!wanted(*provider))
       continue;
-    Proposal proposal = propose(*provider);
+    Proposal proposal = propose(*provider, state.target);
     for (Refusal &refusal : proposal.refusals)
       result.refusals.emplace_back(provider->name(), std::move(refusal));
     for (Candidate &candidate : proposal.candidates) {
@@ -317,17 +302,28 @@ void ProblemEvaluation::build(size_t index, const Provider &provider) {
     return;
   }
   trial.kernel = std::move(*kernel);
-  if (!runnable)
+  load(index, provider);
+}
+
+/// Makes a built kernel ready to run.
+void ProblemEvaluation::load(size_t index, const Provider &provider) {
+  if (!runnable || state.isLost())
     return;
+  Trial &trial = result.trials[index];
   Prepared prepared;
   prepared.provider = &provider;
   prepared.trial = index;
-  if (prepare(prepared, trial)) {
-    bind(prepared, trial);
-    ready.push_back(std::move(prepared));
-    ready.back().args.inputs = ready.back().inputs.data();
-    ready.back().args.outputs = ready.back().outputs.data();
+  prepared.device = trial.candidate.memory == DVT_MEMORY_DEVICE ? state.device.get() : nullptr;
+  if (!prepare(prepared, trial))
+    return;
+  if (Status bound = bind(prepared, trial); !bound) {
+    trial.outcome = TrialOutcome::OutOfMemory;
+    trial.detail = bound.error().message;
+    return;
   }
+  ready.push_back(std::move(prepared));
+  ready.back().args.inputs = ready.back().inputs.data();
+  ready.back().args.outputs = ready.back().outputs.data();
 }
 
 bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
@@ -343,13 +339,13 @@ bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
   args.constants = constants.data();
   args.kernel = trial.kernel.data();
   args.kernel_bytes = trial.kernel.size();
-  args.threads = state.target.threads;
+  args.threads = state.host.threads;
   args.parallel = state.parallel.get();
   args.memory_context = prepared.packed.get();
   args.allocate = [](void *memory, uint64_t bytes) {
     return static_cast<PackedBlocks *>(memory)->take(bytes);
   };
-  dvt_target target = state.target.view();
+  dvt_target target = (prepared.device ? state.target : state.host).view();
   dvt_error error{};
   auto start = Clock::now();
   dvt_code code = prepared.provider->functions().prepare(
@@ -364,7 +360,7 @@ bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
   return false;
 }
 
-void ProblemEvaluation::bind(Prepared &prepared, const Trial &trial) {
+Status ProblemEvaluation::bind(Prepared &prepared, const Trial &trial) {
   auto tensor = [](TrialValue &value, void *data) {
     dvt_tensor result{};
     result.data = data;
@@ -392,6 +388,35 @@ void ProblemEvaluation::bind(Prepared &prepared, const Trial &trial) {
   args.workspace = prepared.workspace->data();
   args.workspace_bytes = workspace;
   args.parallel = state.parallel.get();
+  return prepared.device ? place(prepared) : Status::success();
+}
+
+/// Binds copies on the device in place of what bind() made on the host. Operands are shared by all
+/// kernels that take them in the same layout.
+Status ProblemEvaluation::place(Prepared &prepared) {
+  const Candidate &candidate = result.trials[prepared.trial].candidate;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto copy = inputs[i].onDevice(*prepared.device, candidate.inputLayouts[i]);
+    if (!copy)
+      return copy.takeError();
+    prepared.inputs[i].data = TrialDevice::dataOf(**copy);
+    prepared.inputs[i].memory = DVT_MEMORY_DEVICE;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto copy = prepared.device->copy(*prepared.outputMemory[i]);
+    if (!copy)
+      return copy.takeError();
+    prepared.outputs[i].data = TrialDevice::dataOf(*copy);
+    prepared.outputs[i].memory = DVT_MEMORY_DEVICE;
+    prepared.outputCopies.push_back(std::move(*copy));
+  }
+  auto copy = prepared.device->copy(*prepared.workspace);
+  if (!copy)
+    return copy.takeError();
+  prepared.args.workspace = TrialDevice::dataOf(*copy);
+  prepared.args.stream = prepared.device->stream();
+  prepared.workspaceCopy = std::move(*copy);
+  return Status::success();
 }
 
 /// An output as it was written, with its elements in row-major order.
@@ -415,7 +440,7 @@ bool ProblemEvaluation::computeTruth() {
   const Provider *reference = state.plugins.find("reference");
   if (!reference)
     return false;
-  Proposal proposal = propose(*reference);
+  Proposal proposal = propose(*reference, state.host);
   if (proposal.candidates.empty())
     return false;
   Trial trial;
@@ -423,9 +448,8 @@ bool ProblemEvaluation::computeTruth() {
   tell(trial, "truth");
   Prepared prepared;
   prepared.provider = reference;
-  if (!prepare(prepared, trial))
+  if (!prepare(prepared, trial) || !bind(prepared, trial))
     return false;
-  bind(prepared, trial);
   prepared.args.inputs = prepared.inputs.data();
   prepared.args.outputs = prepared.outputs.data();
   dvt_error error{};
@@ -454,17 +478,29 @@ double ProblemEvaluation::difference(size_t output, const Trial &trial, const vo
 dvt_code ProblemEvaluation::runInPlace(Prepared &prepared, Trial &trial, dvt_error &error) {
   std::vector<dvt_tensor> operands = prepared.inputs, results = prepared.outputs;
   std::vector<std::unique_ptr<GuardedBuffer>> shared;
+  std::vector<device::DeviceMemory> copies; // of `shared`
+  std::vector<size_t> sharedOf(outputs.size(), SIZE_MAX);
   for (size_t i = 0; i < outputs.size(); ++i) {
     int32_t k = outputs[i].value->mayAlias;
+    const Candidate &candidate = trial.candidate;
     if (k < 0 || inputs[k].value->constant ||
-        trial.candidate.inputLayouts[k] != trial.candidate.outputLayouts[i])
+        candidate.inputLayouts[k] != candidate.outputLayouts[i])
       continue;
-    uint64_t bytes = inputs[k].physicalBytes(trial.candidate.inputLayouts[k]);
-    if (bytes != outputs[i].physicalBytes(trial.candidate.outputLayouts[i]))
+    uint64_t bytes = inputs[k].physicalBytes(candidate.inputLayouts[k]);
+    if (bytes != outputs[i].physicalBytes(candidate.outputLayouts[i]))
       continue;
     auto memory = std::make_unique<GuardedBuffer>(bytes);
-    std::memcpy(memory->data(), prepared.inputs[k].data, bytes);
-    operands[k].data = results[i].data = memory->data();
+    std::memcpy(memory->data(), inputs[k].as(candidate.inputLayouts[k]), bytes);
+    void *data = memory->data();
+    if (prepared.device) {
+      auto copy = prepared.device->copy(*memory);
+      if (!copy)
+        return failed(error, copy.error());
+      data = TrialDevice::dataOf(*copy);
+      copies.push_back(std::move(*copy));
+    }
+    operands[k].data = results[i].data = data;
+    sharedOf[i] = shared.size();
     shared.push_back(std::move(memory));
   }
   if (shared.empty())
@@ -473,8 +509,17 @@ dvt_code ProblemEvaluation::runInPlace(Prepared &prepared, Trial &trial, dvt_err
   args.inputs = operands.data();
   args.outputs = results.data();
   dvt_code code = prepared.provider->functions().run(prepared.kernel, &args, &error);
-  for (size_t i = 0; code == DVT_OK && i < outputs.size(); ++i)
-    trial.maxError = std::max(trial.maxError, difference(i, trial, results[i].data));
+  if (code == DVT_OK && prepared.device)
+    if (Status status = prepared.fetch(); !status)
+      return failed(error, status.error());
+  for (size_t i = 0; code == DVT_OK && i < outputs.size(); ++i) {
+    bool isShared = sharedOf[i] != SIZE_MAX;
+    GuardedBuffer &found = isShared ? *shared[sharedOf[i]] : *prepared.outputMemory[i];
+    if (isShared && prepared.device)
+      if (Status status = prepared.device->fetch(copies[sharedOf[i]], found); !status)
+        return failed(error, status.error());
+    trial.maxError = std::max(trial.maxError, difference(i, trial, found.data()));
+  }
   return code;
 }
 
@@ -490,6 +535,9 @@ void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
   dvt_error error{};
   auto start = Clock::now();
   dvt_code code = prepared.run(error);
+  if (code == DVT_OK && prepared.device)
+    if (Status status = prepared.fetch(); !status)
+      code = failed(error, status.error());
   prepared.samples.push_back(microsSince(start));
   if (code == DVT_BAD_INPUT && prepared.provider->name() == "reference" && readsIntegers()) {
     prepared.live = false; // the noise made no sense; what the run gives may
@@ -536,12 +584,38 @@ void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
   }
 }
 
+/// Microseconds of a run; negative where the device cannot tell.
 double ProblemEvaluation::timeOnce(Prepared &prepared, uint32_t repeats) {
   dvt_error error{};
+  auto runAll = [&] {
+    for (uint32_t i = 0; i < repeats; ++i)
+      prepared.run(error);
+  };
+  if (prepared.device) {
+    auto micros = prepared.device->time(runAll);
+    return micros ? *micros / repeats : -1;
+  }
   auto start = Clock::now();
-  for (uint32_t i = 0; i < repeats; ++i)
-    prepared.run(error);
+  runAll();
   return microsSince(start) / repeats;
+}
+
+/// Before a run: all is displaced but what the step before has just written.
+void ProblemEvaluation::displaceCaches(Prepared &prepared, const Trial &trial, uint64_t footprint) {
+  state.displaceCaches(footprint);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].value->constant)
+      continue;
+    const std::string &layout = trial.candidate.inputLayouts[i];
+    if (prepared.device) {
+      (void)prepared.device->touch(inputs[i].copies[layout]);
+      continue;
+    }
+    auto *bytes = static_cast<volatile uint8_t *>(prepared.inputs[i].data);
+    uint64_t size = inputs[i].inLayout[layout]->size();
+    for (uint64_t at = 0; at < size; at += 64)
+      bytes[at] = bytes[at];
+  }
 }
 
 void ProblemEvaluation::timeAll() {
@@ -573,23 +647,22 @@ void ProblemEvaluation::timeAll() {
         continue;
       Trial &trial = result.trials[prepared.trial];
       tell(trial, "time");
-      if (!small) {
-        state.displaceCaches(footprint);
-        for (const dvt_tensor &input : prepared.inputs) { // what the step before has just written
-          size_t i = static_cast<size_t>(&input - prepared.inputs.data());
-          if (inputs[i].value->constant)
-            continue;
-          auto *bytes = static_cast<volatile uint8_t *>(input.data);
-          uint64_t size = inputs[i].inLayout[trial.candidate.inputLayouts[i]]->size();
-          for (uint64_t at = 0; at < size; at += 64)
-            bytes[at] = bytes[at];
-        }
-      }
+      if (!small)
+        displaceCaches(prepared, trial, footprint);
       uint32_t repeats = 1;
       if (small && !prepared.samples.empty())
         repeats = static_cast<uint32_t>(
             std::clamp(200 / std::max(prepared.samples.back(), 0.1), 1.0, 1000.0));
       double micros = timeOnce(prepared, repeats);
+      if (state.isLost())
+        return;
+      if (micros < 0) {
+        trial.outcome = TrialOutcome::RunFailed;
+        trial.detail = "the device does not tell its time";
+        prepared.live = false;
+        prepared.samples.clear();
+        continue;
+      }
       if (round > 0 || !small)
         prepared.samples.push_back(micros);
       else
@@ -632,25 +705,32 @@ void ProblemEvaluation::timeAll() {
   }
 }
 
-Evaluation ProblemEvaluation::run() {
-  proposeAll();
-  for (Trial &trial : result.trials)
-    trial.built = options.build;
-  if (!options.build)
-    return std::move(result);
-  for (size_t i = 0; i < result.trials.size(); ++i)
-    build(i, *providerOf[i]);
-  if (!runnable)
+Evaluation ProblemEvaluation::run(const Evaluation *given) {
+  if (given) {
+    take(*given);
+    for (size_t i = 0; i < result.trials.size(); ++i)
+      if (providerOf[i])
+        load(i, *providerOf[i]);
+  } else {
+    proposeAll();
+    for (Trial &trial : result.trials)
+      trial.built = options.build;
+    if (!options.build)
+      return std::move(result);
+    for (size_t i = 0; i < result.trials.size(); ++i)
+      build(i, *providerOf[i]);
+  }
+  if (!runnable || state.isLost())
     return std::move(result);
   bool others = std::any_of(ready.begin(), ready.end(),
                             [](const Prepared &p) { return p.provider->name() != "reference"; });
   if (options.check && others)
     computeTruth();
   for (Prepared &prepared : ready)
-    if (prepared.provider->name() != "reference" || !others)
+    if (!state.isLost() && (prepared.provider->name() != "reference" || !others))
       check(prepared, result.trials[prepared.trial]);
   std::erase_if(ready, [](const Prepared &p) { return !p.live; });
-  if (options.measure)
+  if (options.measure && !state.isLost())
     timeAll();
   return std::move(result);
 }
@@ -658,8 +738,8 @@ Evaluation ProblemEvaluation::run() {
 } // namespace
 
 Evaluation TrialRunner::evaluate(const Problem &problem, const EvaluationOptions &options,
-                                 const PhaseReport &report) {
-  return ProblemEvaluation(*state, problem, options, report).run();
+                                 const PhaseReport &report, const Evaluation *given) {
+  return ProblemEvaluation(*state, problem, options, report).run(given);
 }
 
 } // namespace dovetail::plan

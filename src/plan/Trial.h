@@ -42,7 +42,8 @@ struct Trial {
   double compileMillis = 0, prepareMillis = 0;
   double maxError = 0; ///< relative to the largest magnitude of the truth
   std::vector<uint8_t> kernel;
-  bool built = true; ///< false: proposed only, neither compiled nor checked
+  bool built = true;      ///< false: proposed only, neither compiled nor checked
+  std::string measuredOn; ///< the machine or device that timed it; empty: this one, or none
 
   bool usable() const {
     return outcome == TrialOutcome::Measured || outcome == TrialOutcome::Checked;
@@ -60,6 +61,7 @@ struct EvaluationOptions {
   /// Labels that crashed before; "provider:" without an algorithm: it is not even asked.
   std::vector<std::string> skip;
   bool build = true;   ///< otherwise proposed only
+  bool run = true;     ///< otherwise built only
   bool measure = true; ///< otherwise built and checked only
   bool check = true;
   bool timeReference =
@@ -79,8 +81,16 @@ class TrialRunner {
 public:
   TrialRunner(const PluginSet &plugins, Target target);
   ~TrialRunner();
+  /// Opens the target's device, so that kernels for it are run; until then they are only built.
+  /// `drivers` is as dvt_host.device_drivers. Unavailable where the device is not here.
+  Status openDevice(const std::string &drivers);
+  /// With `given`, its usable trials are taken as they are, kernels included: nobody is asked and
+  /// nothing is compiled. Those of providers that are not loaded are left as they are.
   Evaluation evaluate(const Problem &problem, const EvaluationOptions &options,
-                      const PhaseReport &report = {});
+                      const PhaseReport &report = {}, const Evaluation *given = nullptr);
+  /// Why the device can no longer be used in this process: the driver's text for a kernel that it
+  /// did not survive, that of the phase reported last. Empty while it can.
+  const std::string &deviceFailure() const;
 
   struct State;
 

@@ -15,7 +15,6 @@
 namespace dovetail::plan {
 namespace {
 
-constexpr uint64_t kGuardBytes = 4096;
 constexpr uint8_t kGuardPattern = 0xA5;
 
 double halfToDouble(uint16_t bits) {

@@ -23,6 +23,10 @@ public:
   uint64_t size() const { return bytes; }
   /// Whether nobody wrote beside the buffer.
   bool intact() const;
+  /// The buffer with what guards it, to be copied elsewhere and back.
+  uint8_t *whole() const { return memory.get(); }
+  uint64_t wholeBytes() const { return (bytes + 63) / 64 * 64 + 2 * kGuardBytes; }
+  static constexpr uint64_t kGuardBytes = 4096; ///< before the buffer and behind it
 
 private:
   uint64_t bytes;

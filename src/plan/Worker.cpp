@@ -54,6 +54,7 @@ Status Worker::start() {
   Frame hello;
   hello.header = {{"plugins", options.plugins},
                   {"vendor_path", options.vendorPath},
+                  {"device_drivers", options.deviceDrivers},
                   {"only", options.only},
                   {"memory_bytes", options.memoryBytes},
                   {"target", toJson(target)}};
@@ -87,9 +88,11 @@ void Worker::stop() {
 /// One request. Where the worker falls, it is replaced, `fall` says in what it was, and the
 /// evaluation is empty.
 Expected<Evaluation> Worker::attempt(const Problem &problem, const EvaluationOptions &request,
-                                     Fall &fall) {
+                                     const Evaluation *given, Fall &fall) {
   Frame frame;
   frame.header = {{"problem", problem.text()}, {"options", toJson(request)}};
+  if (given)
+    frame.header["given"] = toJson(*given, &frame.blobs);
   FrameResult result = writeFrame(toWorker, frame) ? FrameResult::Read : FrameResult::Broken;
   while (result == FrameResult::Read) {
     result = readFrame(fromWorker, frame, options.timeout);
@@ -141,6 +144,16 @@ void Worker::leaveOut(EvaluationOptions &request, std::vector<Trial> &lost) cons
 }
 
 Expected<Evaluation> Worker::evaluate(const Problem &problem, EvaluationOptions request) {
+  return evaluate(problem, std::move(request), nullptr);
+}
+
+Expected<Evaluation> Worker::evaluate(const Problem &problem, EvaluationOptions request,
+                                      const Evaluation &given) {
+  return evaluate(problem, std::move(request), &given);
+}
+
+Expected<Evaluation> Worker::evaluate(const Problem &problem, EvaluationOptions request,
+                                      const Evaluation *given) {
   std::vector<Trial> lost;
   leaveOut(request, lost);
   std::map<std::string, unsigned> falls; // by provider, of this problem
@@ -151,7 +164,7 @@ Expected<Evaluation> Worker::evaluate(const Problem &problem, EvaluationOptions 
       if (Status started = start(); !started)
         return started.takeError();
     Fall fall;
-    auto evaluation = attempt(problem, request, fall);
+    auto evaluation = attempt(problem, request, given, fall);
     if (!evaluation || fall.phase.empty()) {
       if (evaluation)
         std::move(lost.begin(), lost.end(), std::back_inserter(evaluation->trials));

@@ -22,9 +22,12 @@ struct WorkerOptions {
   std::string executable;           ///< of the worker
   std::vector<std::string> plugins; ///< folders
   std::string vendorPath;
+  std::string deviceDrivers;                ///< as dvt_host.device_drivers
   std::vector<std::string> only;            ///< providers; reference is always loaded, as the truth
   std::chrono::milliseconds timeout{60000}; ///< without a sign of life
-  uint64_t memoryBytes = uint64_t(16) << 30; ///< address space beyond which allocations fail
+  /// Address space beyond which allocations fail; UINT64_MAX: none. Drivers of devices reserve more
+  /// than there is memory.
+  uint64_t memoryBytes = uint64_t(16) << 30;
 };
 
 class Worker {
@@ -36,6 +39,10 @@ public:
   /// Evaluates a problem; starts the worker when there is none. Error only when the worker cannot
   /// be started at all.
   Expected<Evaluation> evaluate(const Problem &problem, EvaluationOptions options);
+  /// The same with the kernels of `given`, see TrialRunner; those of a device run on it.
+  /// Unavailable where the device is not here.
+  Expected<Evaluation> evaluate(const Problem &problem, EvaluationOptions options,
+                                const Evaluation &given);
   /// How often a worker had to be replaced.
   unsigned replacements() const { return replaced; }
   /// False for a provider that fell too often and is left out since.
@@ -46,8 +53,10 @@ private:
     std::string label, phase; ///< what was going on; empty when nothing was reported
     bool hung = false;
   };
+  Expected<Evaluation> evaluate(const Problem &problem, EvaluationOptions request,
+                                const Evaluation *given);
   Expected<Evaluation> attempt(const Problem &problem, const EvaluationOptions &request,
-                               Fall &fall);
+                               const Evaluation *given, Fall &fall);
   void leaveOut(EvaluationOptions &request, std::vector<Trial> &lost) const;
   Status start();
   void stop();

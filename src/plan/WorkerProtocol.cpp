@@ -164,6 +164,8 @@ json toJson(const Evaluation &evaluation, std::vector<std::vector<uint8_t>> *blo
               {"prepare_millis", trial.prepareMillis},
               {"built", trial.built},
               {"max_error", std::isfinite(trial.maxError) ? trial.maxError : 1e300}};
+    if (!trial.measuredOn.empty())
+      item["measured_on"] = trial.measuredOn;
     if (blobs && !trial.kernel.empty()) {
       item["kernel"] = blobs->size();
       blobs->push_back(trial.kernel);
@@ -198,6 +200,7 @@ Expected<Evaluation> evaluationFromJson(const json &from,
       item.at("prepare_millis").get_to(trial.prepareMillis);
       item.at("max_error").get_to(trial.maxError);
       item.at("built").get_to(trial.built);
+      trial.measuredOn = item.value("measured_on", "");
       if (item.contains("kernel"))
         trial.kernel = blobs.at(item["kernel"].get<size_t>());
       evaluation.trials.push_back(std::move(trial));
@@ -217,6 +220,7 @@ json toJson(const EvaluationOptions &options) {
           {"algorithms", options.algorithms},
           {"skip", options.skip},
           {"build", options.build},
+          {"run", options.run},
           {"measure", options.measure},
           {"check", options.check},
           {"time_reference", options.timeReference},
@@ -231,6 +235,7 @@ EvaluationOptions optionsFromJson(const json &from) {
   options.algorithms = from.value("algorithms", options.algorithms);
   options.skip = from.value("skip", options.skip);
   options.build = from.value("build", options.build);
+  options.run = from.value("run", options.run);
   options.measure = from.value("measure", options.measure);
   options.check = from.value("check", options.check);
   options.timeReference = from.value("time_reference", options.timeReference);

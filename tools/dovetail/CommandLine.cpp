@@ -3,10 +3,13 @@
 // Options to settings, errors to exit codes.
 #include "CommandLine.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
+#include <new>
 #include <optional>
 
 #include <fmt/ranges.h>
@@ -116,11 +119,31 @@ void CommonOptions::addTargetTo(CLI::App &app) {
                  "Dovetail");
 }
 
+std::function<void(const std::string &)> CommonOptions::note(const char *option) {
+  return [this, option](const std::string &) { planningGiven.insert(option); };
+}
+
+void CommonOptions::addCacheTo(CLI::App &app) {
+  app.add_option("--cache", cache, "folder of the plan cache")->each(note("--cache"));
+}
+
+void CommonOptions::addSizesTo(CLI::App &app) {
+  app.add_option("--dim", dims, "NAME=N: value of a symbolic dimension (may be repeated)")
+      ->allow_extra_args(false);
+  app.add_option("--typical", typical,
+                 "NAME=N: usual value of a dimension that stays open; kernels are timed at it (may "
+                 "be repeated; default: chosen, 'explain' shows them)")
+      ->allow_extra_args(false)
+      ->each(note("--typical"));
+  app.add_option("--state", states,
+                 "IN=OUT: this output becomes that input in the next run (may be repeated); auto: "
+                 "past_* and present_*. A cache that is appended to grows in place")
+      ->allow_extra_args(false)
+      ->each(note("--state"));
+}
+
 void CommonOptions::addPlanningTo(CLI::App &app) {
   addTargetTo(app);
-  auto note = [this](const char *option) {
-    return [this, option](const std::string &) { planningGiven.insert(option); };
-  };
   app.add_option("--prefer", prefer,
                  "cost: the cheapest plan; library or native: that side wherever it can")
       ->check(oneOf({"cost", "library", "native"}));
@@ -135,20 +158,9 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
   app.add_option("--budget", budget, "seconds that measuring may take")
       ->check(seconds())
       ->each(note("--budget"));
-  app.add_option("--cache", cache, "folder of the plan cache")->each(note("--cache"));
+  addCacheTo(app);
   app.add_flag("--no-cache", noCache, "neither read nor write the plan cache");
-  app.add_option("--dim", dims, "NAME=N: value of a symbolic dimension (may be repeated)")
-      ->allow_extra_args(false);
-  app.add_option("--typical", typical,
-                 "NAME=N: usual value of a dimension that stays open; kernels are timed at it (may "
-                 "be repeated; default: chosen, 'explain' shows them)")
-      ->allow_extra_args(false)
-      ->each(note("--typical"));
-  app.add_option("--state", states,
-                 "IN=OUT: this output becomes that input in the next run (may be repeated); auto: "
-                 "past_* and present_*. A cache that is appended to grows in place")
-      ->allow_extra_args(false)
-      ->each(note("--state"));
+  addSizesTo(app);
   app.add_option("--memory", memory,
                  "SIZE, such as 200MiB: private memory that the plan may take (default: 1.3 times "
                  "weights and intermediate results, or 1MiB); none: any")
@@ -291,6 +303,30 @@ PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &o
     session.log(failure.expected ? LogLevel::Info : LogLevel::Warning,
                 "the plug-in {} is not used: {}", failure.file, failure.reason);
   return plugins;
+}
+
+int runCommandLine(CLI::App &app, int argc, char **argv, const int &exitCode) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (Status status = checkArguments(app, arguments); !status)
+    return fail(status.error());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0) // --help and --version
+      return app.exit(error);
+    auto used = app.get_subcommands();
+    std::string reason = error.what();
+    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    return fail(badInput("{}; '{} {}--help' tells what there is", reason, app.get_name(),
+                         used.empty() ? "" : used.front()->get_name() + " "));
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "dovetail: error: out of memory\n");
+    return 3;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "dovetail: error: %s\n", error.what());
+    return 4;
+  }
+  return exitCode;
 }
 
 int fail(const Error &error) {

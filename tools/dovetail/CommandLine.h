@@ -34,7 +34,13 @@ struct CommonOptions {
 
   void addTo(CLI::App &app);
   void addTargetTo(CLI::App &app);
+  void addCacheTo(CLI::App &app);
+  /// What decides which problems a model poses.
+  void addSizesTo(CLI::App &app);
   void addPlanningTo(CLI::App &app);
+
+private:
+  std::function<void(const std::string &)> note(const char *option);
 };
 
 /// Checks of options' values, with messages that say what would do.
@@ -86,10 +92,15 @@ private:
   bool shown = false;
 };
 
+/// Parses, and runs what the callbacks of `app` do; returns the exit code.
+int runCommandLine(CLI::App &app, int argc, char **argv, const int &exitCode);
+
 /// Adds the subcommands; each sets `exitCode` when run.
 void addProblem(CLI::App &app, int &exitCode);
 void addCheck(CLI::App &app, int &exitCode);
 void addDoctor(CLI::App &app, int &exitCode);
 void addModelCommands(CLI::App &app, int &exitCode);
+void addTuning(CLI::App &app, int &exitCode);
+void addTuneRun(CLI::App &app, int &exitCode);
 
 } // namespace dovetail::cli

@@ -101,6 +101,32 @@ std::string deviceKernelsText(const Plan &plan) {
   return fmt::format("{} own kernels for it{}", counts["kernels"].get<size_t>(), text);
 }
 
+/// Whether the time of a step was measured, here or elsewhere.
+bool isMeasured(const Plan &plan, const PlanStep &step) {
+  if (step.report >= plan.reports.size())
+    return false;
+  const std::vector<Alternative> &all = plan.reports[step.report].alternatives;
+  return std::any_of(all.begin(), all.end(), [](const Alternative &alternative) {
+    return alternative.outcome == "chosen" && alternative.low >= 0;
+  });
+}
+
+/// Which of a device's times are predictions.
+std::string predictionsOf(const Plan &plan) {
+  size_t kernels = 0, measured = 0;
+  for (const PlanBlock &block : plan.blocks)
+    for (const PlanStep &step : block.steps)
+      if (step.kind == StepKind::Kernel && isOnDevice(step)) {
+        ++kernels;
+        measured += isMeasured(plan, step);
+      }
+  if (measured == 0)
+    return "times of its kernels and of transfers are predictions";
+  return fmt::format("times of {} of its {} kernels were measured on one, {} are predictions",
+                     measured, kernels,
+                     measured < kernels ? "the others and transfers" : "transfers");
+}
+
 /// A step and where it stands.
 struct Placed {
   const PlanStep *step;
@@ -197,9 +223,10 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
       item["in_place"] = isInPlace(block, step);
       item["strided"] = isStrided(block, step);
       item["on_device"] = isOnDevice(step);
+      item["measured"] = isMeasured(plan, step);
+      item["numerics"] = step.choice.candidate.numerics;
       if (isOnDevice(step)) {
         const Candidate &candidate = step.choice.candidate;
-        item["numerics"] = candidate.numerics;
         item["registers"] = candidate.registers;
         item["shared_bytes"] = candidate.sharedBytes;
         item["spilled_bytes"] = candidate.scratchBytes;
@@ -259,8 +286,8 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
   std::printf("%s on %s, chosen by %s\n", plan.model.c_str(), plan.target.text().c_str(),
               plan.selection.c_str());
   if (plan.device)
-    std::printf("  device %s; times of its kernels and of transfers are predictions\n  %s\n",
-                plan.device->text().c_str(), deviceKernelsText(plan).c_str());
+    std::printf("  device %s; %s\n  %s\n", plan.device->text().c_str(), predictionsOf(plan).c_str(),
+                deviceKernelsText(plan).c_str());
   if (plan.problemsTimed + plan.problemsFromCache + plan.problemsEstimated > 0)
     std::printf("  problems: %u timed, %u from the cache, %u by estimates\n", plan.problemsTimed,
                 plan.problemsFromCache, plan.problemsEstimated);
@@ -285,7 +312,10 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
         step.report < plan.reports.size() ? &plan.reports[step.report] : nullptr;
     std::printf("\n%s\n", step.label.c_str());
     std::printf("  %10s  %s%s%s%s\n", duration(report ? report->micros : -1).c_str(),
-                chosenLabel(step).c_str(), isOnDevice(step) ? ", on the device" : "",
+                chosenLabel(step).c_str(),
+                !isOnDevice(step)        ? ""
+                : isMeasured(plan, step) ? ", on the device, measured"
+                                         : ", on the device",
                 isInPlace(block, step) ? ", in place" : "",
                 isStrided(block, step) ? ", strided" : "");
     if (std::string taken = deviceFacts(step.choice.candidate); isOnDevice(step) && !taken.empty())
