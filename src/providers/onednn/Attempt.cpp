@@ -563,7 +563,8 @@ bool visitImplementations(const Library &library, const ProblemReader &problem,
           continue;
         if (attempt.numerics == "int8" && attempt.family != "reorder" &&
             attempt.family != "binary" && attempt.family != "pooling" &&
-            maySaturate(implementation(library, attempt.stages.back().description), target))
+            maySaturate(library, implementation(library, attempt.stages.back().description),
+                        target))
           continue;
         resolved->algorithm += width + suffix;
         resolved->threads = used;

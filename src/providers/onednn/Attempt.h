@@ -229,7 +229,8 @@ std::optional<std::vector<double>> numbersOf(const ProblemReader &problem, uint3
 
 /// Whether an implementation of this name may sum products of bytes in 16 bits, where they
 /// saturate.
-bool maySaturate(const std::string &implementation, const dvt_target &target);
+bool maySaturate(const Library &library, const std::string &implementation,
+                 const dvt_target &target);
 
 /// One maker for each family of ops. They return false, with maker.reason filled, for what the
 /// family cannot do.

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 
@@ -20,6 +21,7 @@ namespace dovetail::onednn {
 #define DOVETAIL_ONEDNN_NUMBER(name) dnnl_##name,
 const Numbers kNumbers = {{DOVETAIL_ONEDNN_ALGORITHMS(DOVETAIL_ONEDNN_NUMBER)},
                           {DOVETAIL_ONEDNN_DIRECTIONS(DOVETAIL_ONEDNN_NUMBER)},
+                          {DOVETAIL_ONEDNN_BYTE_ISAS(DOVETAIL_ONEDNN_NUMBER)},
                           {DOVETAIL_ONEDNN_QUERIES(DOVETAIL_ONEDNN_NUMBER)},
                           {DOVETAIL_ONEDNN_DESC_QUERIES(DOVETAIL_ONEDNN_NUMBER)},
                           DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE,
@@ -126,6 +128,13 @@ Library::Library(const char *path) {
             (kGeneration == 2 ? "Debian's package libdnnl2 has "
                               : "`pip download --no-deps onednn-cpu-gomp` has ") +
             soname + ", put its folder into the library path (tried: " + tried + ")";
+}
+
+bool Library::sumsBytesIn32Bits() const {
+  const auto isa = static_cast<unsigned>(get_effective_cpu_isa());
+  return std::any_of(std::begin(kNumbers.byteIsas), std::end(kNumbers.byteIsas), [&](int known) {
+    return (isa & static_cast<unsigned>(known)) == static_cast<unsigned>(known);
+  });
 }
 
 Library::~Library() {

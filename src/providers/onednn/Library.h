@@ -24,8 +24,8 @@ constexpr const char *kProviderName = kGeneration == 2 ? "onednn2" : "onednn";
 
 // clang-format off
 #define DOVETAIL_ONEDNN_FUNCTIONS(F) \
-  F(version) F(status2str) F(fmt_tag2str) F(engine_create) F(engine_destroy) F(stream_create) \
-  F(stream_destroy) F(stream_wait) F(get_primitive_cache_capacity) \
+  F(version) F(status2str) F(fmt_tag2str) F(get_effective_cpu_isa) F(engine_create) \
+  F(engine_destroy) F(stream_create) F(stream_destroy) F(stream_wait) F(get_primitive_cache_capacity) \
   F(set_primitive_cache_capacity) F(memory_desc_create_with_strides) \
   F(memory_desc_create_with_tag) F(memory_desc_clone) F(memory_desc_destroy) \
   F(memory_desc_query) F(memory_desc_equal) F(memory_desc_get_size) F(memory_create) \
@@ -59,6 +59,9 @@ public:
   Library &operator=(const Library &) = delete;
 
   bool isLoaded() const { return engine != nullptr; }
+  /// Whether the library uses instructions for that. It may be held to fewer than the processor has
+  /// (ONEDNN_MAX_CPU_ISA).
+  bool sumsBytesIn32Bits() const;
   /// Who wants oneDNN's primitive cache off, and its capacity before the first of them.
   struct CacheState {
     std::mutex mutex;

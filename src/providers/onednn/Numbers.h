@@ -18,6 +18,8 @@
   F(pooling_max) F(pooling_avg_include_padding) F(pooling_avg_exclude_padding)
 #define DOVETAIL_ONEDNN_DIRECTIONS(F) \
   F(unidirectional_left2right) F(unidirectional_right2left) F(bidirectional_concat)
+/// Instruction sets with sums of products of bytes in 32 bits.
+#define DOVETAIL_ONEDNN_BYTE_ISAS(F) F(cpu_isa_avx2_vnni) F(cpu_isa_avx512_core_vnni)
 /// Asked of primitive descriptors.
 #define DOVETAIL_ONEDNN_QUERIES(F) F(query_impl_info_str) F(query_scratchpad_md) F(query_exec_arg_md)
 /// Asked of memory descriptors, which are structures up to generation 2.
@@ -33,6 +35,7 @@ struct Numbers {
 #define DOVETAIL_ONEDNN_POSITION(name) at_##name,
   enum AlgorithmAt : size_t { DOVETAIL_ONEDNN_ALGORITHMS(DOVETAIL_ONEDNN_POSITION) algorithmCount };
   enum DirectionAt : size_t { DOVETAIL_ONEDNN_DIRECTIONS(DOVETAIL_ONEDNN_POSITION) directionCount };
+  enum ByteIsaAt : size_t { DOVETAIL_ONEDNN_BYTE_ISAS(DOVETAIL_ONEDNN_POSITION) byteIsaCount };
   enum QueryAt : size_t { DOVETAIL_ONEDNN_QUERIES(DOVETAIL_ONEDNN_POSITION) queryCount };
   enum DescQueryAt : size_t {
     DOVETAIL_ONEDNN_DESC_QUERIES(DOVETAIL_ONEDNN_POSITION) descQueryCount
@@ -40,6 +43,7 @@ struct Numbers {
 #undef DOVETAIL_ONEDNN_POSITION
   int algorithms[algorithmCount];
   int directions[directionCount];
+  int byteIsas[byteIsaCount];
   int queries[queryCount];
   int descQueries[descQueryCount];
   int postOpBase;    ///< arguments of post-operation i are base * (i + 1) + what an operation has

@@ -218,9 +218,11 @@ std::optional<std::vector<double>> numbersOf(const ProblemReader &problem, uint3
   return numbers;
 }
 
-bool maySaturate(const std::string &implementation, const dvt_target &target) {
+bool maySaturate(const Library &library, const std::string &implementation,
+                 const dvt_target &target) {
   auto has = [&](const char *part) { return implementation.find(part) != std::string::npos; };
-  const bool hasVnni = target.features && std::strstr(target.features, "vnni");
+  const bool hasVnni =
+      target.features && std::strstr(target.features, "vnni") && library.sumsBytesIn32Bits();
   if (has("vnni") || has("amx"))
     return false;
   if (has("sse41") || has("avx"))

@@ -30,7 +30,8 @@ namespace {
   F(dilated_convolution_forward_desc_init) F(dilated_deconvolution_forward_desc_init) \
   F(matmul_desc_init) F(inner_product_forward_desc_init) F(pooling_v2_forward_desc_init) \
   F(reorder_primitive_desc_create) F(vanilla_rnn_forward_desc_init) F(lstm_forward_desc_init_v3) \
-  F(gru_forward_desc_init) F(lbr_gru_forward_desc_init) F(primitive_attr_set_zero_points)
+  F(gru_forward_desc_init) F(lbr_gru_forward_desc_init) F(primitive_attr_set_zero_points) \
+  F(get_effective_cpu_isa)
 // clang-format on
 
 struct Functions {
@@ -45,6 +46,7 @@ Functions lib;
 constexpr dnnl_alg_kind_t kAlgorithms[] = {DOVETAIL_ONEDNN_ALGORITHMS(DOVETAIL_ONEDNN2_NUMBER)};
 constexpr dnnl_rnn_direction_t kDirections[] = {
     DOVETAIL_ONEDNN_DIRECTIONS(DOVETAIL_ONEDNN2_NUMBER)};
+constexpr dnnl_cpu_isa_t kByteIsas[] = {DOVETAIL_ONEDNN_BYTE_ISAS(DOVETAIL_ONEDNN2_NUMBER)};
 constexpr dnnl_query_t kQueries[] = {DOVETAIL_ONEDNN_QUERIES(DOVETAIL_ONEDNN2_NUMBER)};
 #undef DOVETAIL_ONEDNN2_NUMBER
 
@@ -126,6 +128,16 @@ dnnl_status_t describe(Description **result, dnnl_engine_t engine, const_dnnl_pr
     return dnnl_unimplemented;
   *result = made.release();
   return dnnl_success;
+}
+
+/// Only those that sums of bytes ask for are told apart; others are 0.
+int get_effective_cpu_isa() {
+  const auto isa = static_cast<unsigned>(lib.get_effective_cpu_isa());
+  unsigned translated = 0;
+  for (size_t i = 0; i < Numbers::byteIsaCount; ++i)
+    if ((isa & kByteIsas[i]) == static_cast<unsigned>(kByteIsas[i]))
+      translated |= static_cast<unsigned>(kNumbers.byteIsas[i]);
+  return static_cast<int>(translated);
 }
 
 using Desc = const dnnl_memory_desc_t *;
@@ -394,6 +406,7 @@ AnyFunction find(void *opened, std::string_view name) {
     std::string_view name;
     AnyFunction function;
   } translated[] = {
+    DOVETAIL_ONEDNN2_TRANSLATED(get_effective_cpu_isa)
     DOVETAIL_ONEDNN2_TRANSLATED(memory_desc_create_with_strides)
     DOVETAIL_ONEDNN2_TRANSLATED(memory_desc_create_with_tag)
     DOVETAIL_ONEDNN2_TRANSLATED(memory_desc_clone)
