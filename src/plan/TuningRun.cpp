@@ -12,7 +12,10 @@
 namespace dovetail::plan {
 namespace {
 
-bool isStopped(const TuningSteps &steps) { return steps.stop && steps.stop(); }
+bool isInterrupted(const TuningSteps &steps) { return steps.interrupted && steps.interrupted(); }
+bool isStopped(const TuningSteps &steps) {
+  return isInterrupted(steps) || (steps.stop && steps.stop());
+}
 
 void tell(const TuningSteps &steps, size_t done, const Tuning &tuning) {
   if (steps.progress)
@@ -80,8 +83,8 @@ Status measure(TuningProblem &problem, const Tuning &tuning, Worker &worker,
   auto found = worker.evaluate(problem.posed.problem, request, problem.evaluation);
   if (!found)
     return found.takeError();
-  if (isStopped(steps))
-    return Status::success(); // the worker may have been told to stop, too
+  if (isInterrupted(steps))
+    return Status::success();
   for (Trial &trial : problem.evaluation.trials) {
     if (!contains(providers, trial.candidate.provider) || !trial.usable())
       continue;

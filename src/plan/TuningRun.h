@@ -17,6 +17,9 @@ struct TuningSteps {
   std::function<void(size_t done, size_t total, const std::string &what)> progress;
   /// Polled between problems: true ends with what is there; may be empty.
   std::function<bool()> stop;
+  /// The same, and what became of the problem at hand is not believed: the worker may have been
+  /// told to end, too.
+  std::function<bool()> interrupted;
 };
 
 /// Compiles what every provider offers for the problems; runs nothing. From the cache where that

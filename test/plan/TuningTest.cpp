@@ -222,18 +222,26 @@ TEST_F(TuningTest, goesOnWhereItWasStopped) {
   size_t begun = 0;
   TuningSteps steps;
   steps.progress = [&](size_t, size_t, const std::string &) { ++begun; };
-  steps.stop = [&] { return begun == 2; };
-  Tuning tuning = measured(steps); // stopped while the second was at work, which does not count
+  steps.interrupted = [&] { return begun == 2; };
+  Tuning tuning = measured(steps); // while the second was at work, which does not count
   EXPECT_EQ(tuning.counts().tried, 1u);
   auto kept = readTuning(file("times"));
   ASSERT_TRUE(kept) << kept.error().message;
   takeTimes(tuning, std::move(*kept));
   Worker measuring = worker();
   begun = 0;
-  steps.stop = {};
+  steps.interrupted = {};
   ASSERT_TRUE(measureCandidates(tuning, measuring, names, steps, [] { return Status(); }));
   EXPECT_EQ(begun, tuning.problems.size() - 1);
   EXPECT_EQ(tuning.counts().tried, tuning.problems.size());
+}
+
+TEST_F(TuningTest, keepsTheProblemInWhichTheBudgetEnded) {
+  size_t begun = 0;
+  TuningSteps steps;
+  steps.progress = [&](size_t, size_t, const std::string &) { ++begun; };
+  steps.stop = [&] { return begun == 2; };
+  EXPECT_EQ(measured(steps).counts().tried, 2u);
 }
 
 TEST_F(TuningTest, planningTakesTheTimesAsMeasured) {

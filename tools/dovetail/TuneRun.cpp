@@ -213,9 +213,8 @@ int runTuneRun(const TuneRunOptions &options) {
   steps.progress = [&](size_t done, size_t total, const std::string &what) {
     progress.show(done, total, what);
   };
-  steps.stop = [&] {
-    return interrupted != 0 || (options.budget > 0 && secondsSince(start) >= options.budget);
-  };
+  steps.stop = [&] { return options.budget > 0 && secondsSince(start) >= options.budget; };
+  steps.interrupted = [] { return interrupted != 0; };
   Saving saving(*tuning, options.output);
   plan::Worker measuring(worker, target);
   Status measured = plan::measureCandidates(*tuning, measuring, *providers, steps,
