@@ -5,7 +5,6 @@
 #include "plan/PlannerState.h"
 
 #include <algorithm>
-#include <functional>
 #include <tuple>
 
 #include "plan/Blocks.h"
@@ -331,29 +330,6 @@ Expected<bool> Planner::State::learnOfChosen(const CoverSolution &solution) {
   return any;
 }
 
-namespace {
-
-/// Of the device's kernels that are on offer the own one which may take a step over in its place;
-/// null where there is none. Only the device tells what a library accepts there.
-const Trial *standInFor(const Trial &chosen, const Evaluation *offered,
-                        const std::function<double(const Trial &)> &cost) {
-  const Candidate &taken = chosen.candidate;
-  if (!offered || taken.memory != DVT_MEMORY_DEVICE || taken.provider == "native")
-    return nullptr;
-  const Trial *best = nullptr;
-  for (const Trial &other : offered->trials) {
-    if (other.candidate.provider != "native" || !other.usable() ||
-        other.candidate.inputLayouts != taken.inputLayouts ||
-        other.candidate.outputLayouts != taken.outputLayouts)
-      continue;
-    if (!best || cost(other) < cost(*best))
-      best = &other;
-  }
-  return best;
-}
-
-} // namespace
-
 /// Builds what was chosen on an estimate; true when something of it does not work, so that the
 /// answer must be sought again without it.
 Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
@@ -376,17 +352,6 @@ Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
     if (Status status = build(conversionMeanings[index].problem, conversionMeanings[index].trial);
         !status)
       return status.takeError();
-  for (uint32_t index : solution.options) {
-    const OptionMeaning &meaning = optionMeanings[index];
-    if (lost || meaning.kind != OptionMeaning::Kind::Kernel)
-      continue;
-    const Problem &problem = problems[meaning.region].problem;
-    const Trial *other = standInFor(*meaning.trial, onDevice[meaning.region],
-                                    [&](const Trial &trial) { return costOf(trial, problem); });
-    if (other && !other->built)
-      if (Status status = deviceEvaluations->build(problem, *other, representative); !status)
-        return status.takeError();
-  }
   return lost;
 }
 
