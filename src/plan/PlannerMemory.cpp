@@ -37,8 +37,8 @@ uint64_t MemoryBound::of(const PlanMemory &memory) const {
     return UINT64_MAX;
   if (kind == Kind::Bytes)
     return bytes;
-  return std::max(kLeastShare, static_cast<uint64_t>(
-                                   kShare * static_cast<double>(memory.weights + memory.arena)));
+  auto share = static_cast<uint64_t>(kShare * static_cast<double>(memory.weights + memory.arena));
+  return std::max(kLeastShare, share - std::min(share, kOwnBytes));
 }
 
 CoverMemory Planner::State::memoryOf(const Trial &trial) {

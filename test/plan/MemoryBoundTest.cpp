@@ -34,8 +34,8 @@ TEST(MemoryBound, isAShareOfWeightsAndArena) {
   PlanMemory memory;
   memory.weights = 100 << 20;
   memory.arena = 10 << 20;
-  EXPECT_EQ(MemoryBound{}.of(memory), uint64_t(143) << 20);
-  EXPECT_EQ(MemoryBound{}.of({}), uint64_t(1) << 20); // less than any process takes
+  EXPECT_EQ(MemoryBound{}.of(memory), (uint64_t(143) << 20) - MemoryBound::kOwnBytes);
+  EXPECT_EQ(MemoryBound{}.of({}), uint64_t(1) << 20); // little beside any process
 }
 
 } // namespace
