@@ -23,8 +23,6 @@ constexpr double kNearGap = 0.01; ///< of a cover's cost that is good enough bes
 constexpr double kDear = 2;
 constexpr size_t kProgramOptions = 120; ///< put to the 0-1 program, at most
 
-using Caps = MemoryCaps;
-
 /// Adds what is shared, the largest of each key.
 class SharedSum {
 public:
@@ -38,10 +36,10 @@ public:
       bytes += part;
     return bytes;
   }
-  const Caps &parts() const { return largest; }
+  const MemoryCaps &parts() const { return largest; }
 
 private:
-  Caps largest;
+  MemoryCaps largest;
 };
 
 template <typename Function>
@@ -60,7 +58,7 @@ struct Priced {
   double bytes = 0;    ///< shared code in parts, what comes with providers left out
   uint64_t memory = 0; ///< all of it
   double price = 0;    ///< that gave it
-  Caps caps;
+  MemoryCaps caps;
   bool relaxed = false; ///< preferences were priced
 };
 
@@ -145,14 +143,14 @@ private:
   /// What one provider brings may be less than what it saves.
   void searchLeast() {
     const double dearest = dearestFor(*least);
-    Caps caps;
+    MemoryCaps caps;
     for (const auto &[key, sizes] : levels)
       caps[key] = 0;
     for (const auto &[key, sizes] : levels)
       for (uint64_t size : sizes) {
         if (size == 0)
           continue;
-        Caps one = caps;
+        MemoryCaps one = caps;
         one[key] = size;
         if (auto thrifty = solve(dearest, one, hasPreferences()))
           consider(*thrifty);
@@ -175,6 +173,8 @@ private:
       consider(*cover);
       if (cover->memory <= most && price * (double(most) - cover->bytes) <= kNearGap * cover->cost)
         return best.has_value();
+      if (price == 0)
+        break; // it was found without one, and no other follows from that
       (cover->memory <= most ? high : low) = std::move(*cover);
       if (low && high && low->bytes > high->bytes && high->cost > low->cost)
         price = (high->cost - low->cost) / (low->bytes - high->bytes);
@@ -200,13 +200,13 @@ private:
     return option.cost * (relaxed && option.preference > 0 ? kDear : 1);
   }
 
-  static bool isWithin(const CoverMemory &memory, const Caps &caps) {
+  static bool isWithin(const CoverMemory &memory, const MemoryCaps &caps) {
     auto cap = caps.find(memory.process.key);
     return cap == caps.end() || memory.process.bytes <= cap->second;
   }
 
   /// The cheapest cover with memory at `price` micros for a byte.
-  Expected<Priced> solve(double price, const Caps &caps, bool relaxed) {
+  Expected<Priced> solve(double price, const MemoryCaps &caps, bool relaxed) {
     ++solves;
     CoverProblem part;
     part.available = problem.available;
@@ -313,14 +313,14 @@ private:
   /// What providers may take once: from as much as the bound lets in, what saves most time for its
   /// bytes before other things, down to nothing.
   void searchCaps(bool relaxed) {
-    std::vector<Caps> sequence = capsByGain(relaxed);
+    std::vector<MemoryCaps> sequence = capsByGain(relaxed);
     for (auto caps = sequence.rbegin(); caps != sequence.rend() && solves < kMostSolves; ++caps)
       if (!searchPrice(*caps, relaxed))
         return;
   }
 
-  /// Caps of which each lets in more than those before it, from nothing on.
-  std::vector<Caps> capsByGain(bool relaxed) const {
+  /// MemoryCaps of which each lets in more than those before it, from nothing on.
+  std::vector<MemoryCaps> capsByGain(bool relaxed) const {
     struct Step {
       uint32_t key;
       size_t level; ///< in `levels`
@@ -335,10 +335,10 @@ private:
     std::stable_sort(steps.begin(), steps.end(), [](const Step &one, const Step &other) {
       return one.gain / double(one.bytes) > other.gain / double(other.bytes);
     });
-    Caps caps;
+    MemoryCaps caps;
     for (const auto &[key, sizes] : levels)
       caps[key] = 0;
-    std::vector<Caps> sequence{caps};
+    std::vector<MemoryCaps> sequence{caps};
     uint64_t sum = 0;
     for (const Step &step : steps) {
       const uint64_t to = levels.at(step.key)[step.level], from = caps[step.key];
@@ -382,7 +382,7 @@ private:
 
   /// Seeks the price at which memory is within the bound. False where covers of fewer providers
   /// cannot be better than what was found.
-  bool searchPrice(const Caps &caps, bool relaxed) {
+  bool searchPrice(const MemoryCaps &caps, bool relaxed) {
     auto low = solve(0, caps, relaxed);
     if (!low)
       return false; // what is left covers nothing
@@ -422,7 +422,7 @@ private:
       return;
     isThorough = true;
     const double price = best->price;
-    const Caps caps = best->caps;
+    const MemoryCaps caps = best->caps;
     if (auto cover = solve(price, caps, best->relaxed))
       consider(*cover);
     isThorough = false;

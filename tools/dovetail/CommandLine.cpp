@@ -161,9 +161,11 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
   addCacheTo(app);
   app.add_flag("--no-cache", noCache, "neither read nor write the plan cache");
   addSizesTo(app);
-  app.add_option("--memory", memory,
-                 "SIZE, such as 200MiB: private memory that the plan may take (default: 1.3 times "
-                 "weights and intermediate results, or 1MiB); none: any")
+  app.add_option(
+         "--memory", memory,
+         "SIZE, such as 200MiB: private memory that the plan may take (default: 1.3 times "
+         "weights and intermediate results, less 0.3MiB for the runtime, but at least 1MiB); "
+         "none: any")
       ->each(note("--memory"));
   app.add_flag("--deterministic", deterministic, "only kernels that give the same bits everywhere");
 }
