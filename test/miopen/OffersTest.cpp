@@ -105,6 +105,15 @@ TEST_F(MiopenOffers, RefusalsSayWhy) {
        "dilations=[1,1], kernel_shape=[3,3], pads=[0,0,0,0], storage_order=0, strides=[2,2]} "
        "return(%1)",
        "padding of this form"},
+      // As ints these would be 0 and 1: the same windows.
+      {"problem(%0: f32[1,3,1,1]) %1: f32[1,3,1,1] = max_pool@12(%0) {ceil_mode=0, "
+       "dilations=[1,1], kernel_shape=[1,1], pads=[0,0,0,0], storage_order=0, "
+       "strides=[4294967297,4294967297]} return(%1)",
+       "of more than 2^31 - 1"},
+      {"problem(%0: f32[1,4,1,1], %1: const f32[4,4,1,1]) %2: f32[1,4,3,1] = conv@11(%0, %1) "
+       "{dilations=[1,1], group=1, kernel_shape=[1,1], pads=[4294967296,0,4294967296,0], "
+       "strides=[4294967296,1]} return(%2)",
+       "of more than 2^31 - 1"},
       {"problem(%0: bf16[1,4,4,4], %1: const bf16[4,4,1,1], %2: const bf16[4]) %3: "
        "bf16[1,4,4,4] = conv@11(%0, %1, %2) {dilations=[1,1], group=1, kernel_shape=[1,1], "
        "pads=[0,0,0,0], strides=[1,1]} return(%3)",

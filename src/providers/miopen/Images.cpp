@@ -2,6 +2,7 @@
 //
 // Convolutions of one to three spatial dimensions, grouped and dilated, and pools of one or two.
 #include <algorithm>
+#include <limits>
 
 #include "providers/miopen/Translator.h"
 
@@ -55,10 +56,17 @@ bool Translator::readWindow(const OpReader &op, const Dims &window, const Dims &
   // The library pads both sides alike. Where that gives as many windows, they are the same ones.
   call.pads.resize(spatial);
   for (size_t i = 0; i < spatial; ++i) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max(); // the library takes ints
+    const auto [least, most] =
+        std::minmax({window[i], call.strides[i], call.dilations[i], call.pads[i]});
+    if (most > kMost)
+      return refuse(name + ": windows, strides, dilations and pads of more than 2^31 - 1 are not "
+                           "supported");
+    if (least < 0 || window[i] < 1 || call.strides[i] < 1 || call.dilations[i] < 1)
+      return refuse(name + ": a window of this form is not supported");
     const int64_t reach = (window[i] - 1) * call.dilations[i] + 1,
                   room = source[i + 2] + 2 * call.pads[i] - reach;
-    if (call.strides[i] < 1 || call.dilations[i] < 1 || call.pads[i] < 0 || room < 0 ||
-        room / call.strides[i] + 1 != result[i + 2])
+    if (room < 0 || room / call.strides[i] + 1 != result[i + 2])
       return refuse(name + ": padding of this form is not supported");
   }
   if (spatial == 1) {
