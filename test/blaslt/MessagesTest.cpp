@@ -138,6 +138,21 @@ TEST_P(Messages, SayThatThereIsNoAlgorithm) {
   EXPECT_EQ(doubleObjects(), 0u);
 }
 
+TEST_P(Messages, SayVersionsAsTheLibrariesDo) {
+  const Surroundings none("DOVETAIL_SIMULATED_LT_NO_ALGORITHM", "1");
+  const auto cases =
+      isCuda() ? std::vector<std::pair<const char *, const char *>>{{"12103", "cuBLASLt 11.11.3 "},
+                                                                    {"130100", "cuBLASLt 13.1.0 "}}
+               : std::vector<std::pair<const char *, const char *>>{{"1300", "hipBLASLt 0.13.0 "},
+                                                                    {"100200", "hipBLASLt 1.2.0 "}};
+  for (const auto &[number, text] : cases) {
+    const Surroundings version("DOVETAIL_SIMULATED_LT_VERSION", number);
+    const DeviceCase given(kProduct);
+    const DeviceKernel kernel(device, *provider, target, given, firstFor(given));
+    EXPECT_THAT(kernel.message(), HasSubstr(text));
+  }
+}
+
 TEST_P(Messages, SayThatTheLibraryIsTooOld) {
   const Surroundings old("DOVETAIL_SIMULATED_LT_VERSION", isCuda() ? "10200" : "500");
   load(DOVETAIL_BINARY_DIR "/lib/dovetail-test");

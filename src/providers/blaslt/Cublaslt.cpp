@@ -2,6 +2,8 @@
 //
 // cuBLASLt 11 to 13. CublasltCheck.cpp compares the numbers with the library's header where one is
 // found.
+#include <algorithm>
+
 #include "providers/blaslt/CublasltNumbers.h"
 #include "providers/blaslt/Dialect.h"
 
@@ -10,11 +12,13 @@ namespace {
 
 using namespace cublaslt;
 
-/// A major version took a thousand up to 11, takes ten thousand since.
+/// A major version took a thousand up to 11, takes ten thousand since; 11.11 so is 12100.
 std::string textOf(long version) {
-  const long unit = version < 100000 ? 1000 : 10000;
-  return std::to_string(version / unit) + "." + std::to_string(version % unit / 100) + "." +
-         std::to_string(version % 100);
+  const bool isOld = version < 100000;
+  const long major = isOld ? std::min(version / 1000, 11L) : version / 10000,
+             rest = version - major * (isOld ? 1000 : 10000);
+  return std::to_string(major) + "." + std::to_string(rest / 100) + "." +
+         std::to_string(rest % 100);
 }
 
 long versionOf(void *function, LibraryHandle) {
