@@ -12,7 +12,9 @@ namespace dovetail::device {
 
 class DriverLibrary {
 public:
-  /// The first of `names` that opens; `path`, where not empty, instead of all of them.
+  /// The first of `names` that this process has loaded, since two versions of a runtime do not know
+  /// each other's memory and streams, else the first that opens; `path`, where not empty, instead
+  /// of all of them.
   static Expected<DriverLibrary> open(const std::string &path,
                                       const std::vector<std::string> &names);
   /// Stores the address of the function `name` in `function`; Unavailable where there is none.

@@ -352,7 +352,7 @@ private:
 
 Expected<std::shared_ptr<DeviceDriver>> openHipDriver(const std::string &path) {
   auto library = DriverLibrary::open(
-      path, {"libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7", "libamdhip64.so.5"});
+      path, {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"});
   if (!library)
     return library.takeError();
   Functions functions{};

@@ -69,10 +69,12 @@ std::shared_ptr<const Driver> Driver::open(const std::string &drivers, std::stri
   std::vector<const char *> files = dialect().driver.files;
   if (!path.empty())
     files = {path.c_str()};
+  // One that is loaded is the host's; memory and events of another version would be strange to it.
   void *opened = nullptr;
-  for (const char *file : files)
-    if (!opened)
-      opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  for (const int flags : {RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD, RTLD_NOW | RTLD_LOCAL})
+    for (const char *file : files)
+      if (!opened)
+        opened = dlopen(file, flags);
   if (!opened) {
     reason = std::string("the driver is not there to measure with: ") + files.front();
     return nullptr;
