@@ -305,6 +305,8 @@ TEST_P(Driver, WrongLaunchesAreNoticed) {
   expectFailure(launch(add, 0, values), "of at least 1");
   expectFailure(launch(add, 1, values, 0), "of at least 1");
   expectFailure(launch(add, 1, values, 128, 1 << 20), "bytes of shared memory, a block has");
+  if (GetParam() == "rocm")
+    expectFailure(launch(add, 1 << 25, values), "threads of a grid with 32 bits");
   if (GetParam() == "cuda") {
     expectFailure(launch(add, 1, values, 128, 100 << 10), "not allowed to the function");
     ASSERT_TRUE(driver().allowSharedBytes(add, 100 << 10));

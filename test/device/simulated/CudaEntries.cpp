@@ -190,7 +190,7 @@ EXPORT int cuLaunchKernel(Handle function, unsigned gridX, unsigned gridY, unsig
   return launch(function, {gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, stream,
                 arguments, extra);
 }
-EXPORT int cuStreamBeginCapture_v2(Handle stream, int) { return beginCapture(stream); }
+EXPORT int cuStreamBeginCapture_v2(Handle stream, int mode) { return beginCapture(stream, mode); }
 EXPORT int cuStreamEndCapture(Handle stream, Handle *recorded) {
   return endCapture(stream, recorded);
 }
@@ -198,8 +198,8 @@ EXPORT int cuGraphInstantiateWithFlags(Handle *graph, Handle recorded, unsigned 
   return makeGraph(recorded, graph);
 }
 EXPORT int cuGraphLaunch(Handle graph, Handle stream) { return launchGraph(graph, stream); }
-EXPORT int cuGraphExecDestroy(Handle graph) { return destroyGraph(graph); }
-EXPORT int cuGraphDestroy(Handle recorded) { return destroyGraph(recorded); }
+EXPORT int cuGraphExecDestroy(Handle graph) { return destroyGraph(graph, true); }
+EXPORT int cuGraphDestroy(Handle recorded) { return destroyGraph(recorded, false); }
 EXPORT int cuGetErrorName(int code, const char **name) {
   *name = nameOf(code);
   return Success;

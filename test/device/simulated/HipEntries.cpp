@@ -170,7 +170,7 @@ EXPORT int hipModuleLaunchKernel(Handle function, unsigned gridX, unsigned gridY
   return launch(function, {gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes, stream,
                 arguments, extra);
 }
-EXPORT int hipStreamBeginCapture(Handle stream, int) { return beginCapture(stream); }
+EXPORT int hipStreamBeginCapture(Handle stream, int mode) { return beginCapture(stream, mode); }
 EXPORT int hipStreamEndCapture(Handle stream, Handle *recorded) {
   return endCapture(stream, recorded);
 }
@@ -178,8 +178,8 @@ EXPORT int hipGraphInstantiate(Handle *graph, Handle recorded, Handle *, char *,
   return makeGraph(recorded, graph);
 }
 EXPORT int hipGraphLaunch(Handle graph, Handle stream) { return launchGraph(graph, stream); }
-EXPORT int hipGraphExecDestroy(Handle graph) { return destroyGraph(graph); }
-EXPORT int hipGraphDestroy(Handle recorded) { return destroyGraph(recorded); }
+EXPORT int hipGraphExecDestroy(Handle graph) { return destroyGraph(graph, true); }
+EXPORT int hipGraphDestroy(Handle recorded) { return destroyGraph(recorded, false); }
 EXPORT const char *hipGetErrorName(int code) { return nameOf(code); }
 EXPORT const char *hipGetErrorString(int code) { return explain(code); }
 

@@ -38,6 +38,12 @@ Code checkShape(const FunctionState &kernel, const std::array<uint32_t, 3> &bloc
                   "launch of '{}': {} x {} x {} blocks of {} x {} x {} threads; grids and blocks "
                   "have one dimension of at least 1",
                   name, blocks[0], blocks[1], blocks[2], threads[0], threads[1], threads[2]);
+  if (limits.architecture.starts_with("gfx") && uint64_t(blocks[0]) * threads[0] > UINT32_MAX)
+    return refuse(
+        InvalidValue,
+        "launch of '{}': {} blocks of {} threads; HIP counts the threads of a grid with 32 "
+        "bits",
+        name, blocks[0], threads[0]);
   if (threads[0] > limits.threadsPerBlock)
     return refuse(InvalidValue, "launch of '{}': {} threads in a block of at most {}", name,
                   threads[0], limits.threadsPerBlock);

@@ -298,7 +298,7 @@ Code copyToDevice(uint64_t to, const void *from, uint64_t bytes, Handle stream) 
   if (bytes == 0)
     return Success;
   if (queue->recorded)
-    return spoilRecording("a copy from the host");
+    return spoil(*queue, "a copy from the host");
   if (Code code = checkHostPointer("copy to the device", from))
     return code;
   if (Code code = checkDeviceRange("copy to the device", to, bytes))
@@ -342,7 +342,7 @@ Code copyToHost(void *to, uint64_t from, uint64_t bytes, Handle stream) {
   if (bytes == 0)
     return Success;
   if (queue->recorded)
-    return spoilRecording("a copy to the host");
+    return spoil(*queue, "a copy to the host");
   if (Code code = checkHostPointer("copy to the host", to))
     return code;
   if (Code code = checkDeviceRange("copy to the host", from, bytes))

@@ -79,12 +79,15 @@ Code waitForEvent(Handle stream, Handle event);
 Code synchronizeEvent(Handle event);
 Code elapsedMillis(Handle from, Handle to, float *millis);
 
-// Recorded work: what ends a recording is launched after it was made ready.
-Code beginCapture(Handle stream);
+// Recorded work: what ends a recording is launched after it was made ready. What cannot be recorded
+// is refused to all threads, to the one that records, or to nobody.
+enum RecordingMode : int { OfAll = 0, OfThread = 1, Relaxed = 2 };
+Code beginCapture(Handle stream, int mode);
 Code endCapture(Handle stream, Handle *recorded);
 Code makeGraph(Handle recorded, Handle *graph);
 Code launchGraph(Handle graph, Handle stream);
-Code destroyGraph(Handle graph);
+/// `ready`: whether it is one that was made ready, or what ended a recording.
+Code destroyGraph(Handle graph, bool ready);
 
 Code loadModule(const void *image, uint64_t bytes, Handle *module);
 Code unloadModule(Handle module);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/core.h>
@@ -26,6 +27,8 @@ struct Operation {
 struct StreamState {
   std::deque<Operation> waiting;
   std::optional<std::vector<Operation>> recorded; ///< where it records
+  std::thread::id recorder;                       ///< that began to
+  int mode = 0;                                   ///< of recording, as Simulation.h has them
   Code unrecordable = Success;                    ///< what was given that cannot be
   uint64_t given = 0, done = 0;                   ///< operations
 };
@@ -101,8 +104,11 @@ StreamState *findStream(Handle handle);
 Code drain(StreamState &stream, uint64_t upTo);
 Code drainAll();
 void give(StreamState &stream, std::function<Code()> run);
-/// For calls that no stream can record: spoils what one records; Success where none does.
+/// For calls that no stream can record: spoils what one records that holds for this thread; Success
+/// where none does.
 Code spoilRecording(const char *what);
+/// For what is asked of a stream that records.
+Code spoil(StreamState &stream, const char *what);
 bool isPinned(const void *memory, uint64_t bytes);
 
 } // namespace simulated

@@ -6,12 +6,17 @@
 
 namespace simulated {
 
+Code spoil(StreamState &stream, const char *what) {
+  stream.unrecordable = CaptureInvalidated;
+  return refuse(CaptureUnsupported, "{} while a stream records", what);
+}
+
 Code spoilRecording(const char *what) {
   for (auto &[number, stream] : state().streams)
-    if (stream.recorded) {
-      stream.unrecordable = CaptureInvalidated;
-      return refuse(CaptureUnsupported, "{} while stream {:#x} records", what, number);
-    }
+    if (stream.recorded &&
+        (stream.mode == OfAll ||
+         (stream.mode == OfThread && stream.recorder == std::this_thread::get_id())))
+      return spoil(stream, what);
   return Success;
 }
 
@@ -75,7 +80,7 @@ Code synchronizeStream(Handle stream) {
   if (!found)
     return InvalidHandle;
   if (found->recorded)
-    return spoilRecording("waiting for a stream");
+    return spoil(*found, "waiting for a stream");
   ++state().counts["synchronisations"];
   return stream ? drain(*found, UINT64_MAX) : drainAll();
 }
@@ -157,7 +162,7 @@ Code elapsedMillis(Handle from, Handle to, float *millis) {
   return Success;
 }
 
-Code beginCapture(Handle stream) {
+Code beginCapture(Handle stream, int mode) {
   std::lock_guard lock(state().mutex);
   if (Code code = checkContext())
     return code;
@@ -167,7 +172,11 @@ Code beginCapture(Handle stream) {
   if (!stream || found->recorded)
     return refuse(CaptureUnsupported,
                   "the driver's own stream, or one that records, cannot record");
+  if (mode < OfAll || mode > Relaxed)
+    return refuse(InvalidValue, "there is no way {} to record", mode);
   found->recorded.emplace();
+  found->recorder = std::this_thread::get_id();
+  found->mode = mode;
   found->unrecordable = Success;
   return Success;
 }
@@ -181,6 +190,8 @@ Code endCapture(Handle stream, Handle *recorded) {
     return InvalidHandle;
   if (!found->recorded)
     return refuse(CaptureUnsupported, "stream {} does not record", stream);
+  if (found->mode != Relaxed && found->recorder != std::this_thread::get_id())
+    return refuse(CaptureUnsupported, "another thread began to record stream {}", stream);
   std::vector<Operation> operations = std::move(*found->recorded);
   found->recorded.reset();
   if (found->unrecordable)
@@ -221,12 +232,15 @@ Code launchGraph(Handle graph, Handle stream) {
   return Success;
 }
 
-Code destroyGraph(Handle graph) {
+Code destroyGraph(Handle graph, bool ready) {
   std::lock_guard lock(state().mutex);
   if (Code code = checkContext())
     return code;
-  if (!findGraph(graph))
+  GraphState *found = findGraph(graph);
+  if (!found)
     return InvalidHandle;
+  if (found->ready != ready)
+    return refuse(InvalidHandle, "recorded work {} was {}made ready", graph, ready ? "not " : "");
   state().graphs.erase(numberOf(graph));
   return Success;
 }
