@@ -166,8 +166,9 @@ typedef struct dvt_compile_options {
   const char *typical; /* "N=1,L=128": usual values of dimensions that stay open, at which kernels
                           are timed, or NULL */
   const char *memory; /* private memory that the plan may take: "200MiB" (bytes, KiB, MiB or GiB) or
-                         "none"; NULL: 1.3 times weights and intermediate results, less
-                         0.3MiB for the runtime, but at least 1MiB */
+                         "none"; NULL: 1.3 times weights (halves as large as f32) and
+                         intermediate results, less 0.3MiB for the runtime, but at least
+                         1MiB */
 } dvt_compile_options;
 
 /* Compiles an ONNX model into a file that dvt_model_load takes. */

@@ -26,8 +26,11 @@ PlanMemory memoryOf(const Plan &plan) {
   PlanMemory memory;
   std::set<std::pair<const void *, uint64_t>> constants;
   for (const PlanConstant &constant : plan.constants)
-    if (constants.emplace(constant.data, constant.bytes).second)
+    if (constants.emplace(constant.data, constant.bytes).second) {
       memory.weights += constant.bytes;
+      if (constant.type == DVT_F16 || constant.type == DVT_BF16)
+        memory.halves += constant.bytes;
+    }
   std::set<std::string> kernels, codes;
   for (const PlanBlock &block : plan.blocks) {
     memory.arena += block.arenaBytes;

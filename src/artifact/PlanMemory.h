@@ -16,6 +16,7 @@ namespace dovetail {
 /// in it.
 struct PlanMemory {
   uint64_t weights = 0; ///< constants as the artifact has them, each once; mapped, so not private
+  uint64_t halves = 0;  ///< of these, what is f16 or bf16
   uint64_t packed = 0;  ///< constants in the form in which kernels use them
   uint64_t code = 0;    ///< of kernels: made at run time, and descriptors
   uint64_t arena = 0;   ///< of all blocks

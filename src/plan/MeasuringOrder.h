@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which problems are measured first, and how long each: data in, data out. Single ops come before
-// fused regions, since with them a plan exists; among each the first is where most time is at
+// In which order problems are measured beyond those of the most promising plan, and how long each:
+// data in, data out. Single ops come before fused regions, since with them a plan exists; among
+// each the first is where most time is at
 // stake, its estimated time by how often the model has it. A problem that the model spends little
 // time in is timed briefly: knowing it better would change nothing.
 #pragma once

@@ -313,6 +313,14 @@ Status Planner::State::measure(const Jobs &jobs, const Report &report) {
   // A part of the budget is kept for what the chosen plan turns out to need.
   constexpr double kShareForAll = 0.85;
   std::vector<MeasuringTurn> turns = measuringOrder(jobs.shares);
+  std::vector<double> millisOf(turns.size());
+  for (const MeasuringTurn &turn : turns)
+    millisOf[turn.problem] = turn.budgetMillis;
+  std::vector<State *> all;
+  collect(all);
+  for (State *part : all)
+    if (Status status = part->measurePromising(jobs, millisOf, report); !status)
+      return status;
   for (size_t i = 0; i < turns.size(); ++i) {
     const PosedProblem &job = jobs.list[turns[i].problem];
     if (!evaluations.lacksMeasuring(job.problem.text()))

@@ -32,7 +32,7 @@ struct ForcedChoice {
 /// What private memory a plan may take: packed constants, code, what comes with libraries, arena.
 struct MemoryBound {
   enum class Kind : uint8_t {
-    Share, ///< kShare of weights and arena without kOwnBytes, or kLeastShare
+    Share, ///< kShare of weights (halves as if f32) and arena less kOwnBytes, or kLeastShare
     Bytes, ///< so many
     None
   };

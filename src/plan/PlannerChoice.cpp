@@ -18,6 +18,14 @@ namespace {
 // Weights of CoverOption::against for each op: of a choice against the preference, and of one that
 // nobody would make who has another.
 constexpr uint32_t kAgainstPreference = 16, kLastResort = 1;
+/// What estimates are multiplied by beside measured times: where a plan is made, on the dear side;
+/// where it is asked what to measure, about as fast as a kernel could be.
+constexpr double kCaution = 3, kHope = 0.6;
+/// With these, solving a cover finds the best answer nearly always, if without proof.
+constexpr size_t kQuickStates = 1024, kQuickRelaxedStates = 200;
+/// Times are measured to a few per cent; proving more than that would be for show. Where the
+/// frontier has an answer, if not a proven one, the solver would take minutes to better it.
+constexpr CoverLimits kLimits{.maxNodes = 1, .relativeGap = 0.002, .beyondFrontier = false};
 /// Of a kernel bound late: each signature of extents holds packed constants of its own.
 constexpr uint64_t kMostLatePackedBytes = uint64_t(256) << 10;
 
@@ -70,7 +78,7 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     // they compare with each other.
     const bool onDevice = candidate.memory == DVT_MEMORY_DEVICE;
     if (shown.micros < 0 && (onDevice ? anyTimedThere : options.select != Select::Estimate))
-      best.option.cost *= 3;
+      best.option.cost *= isHopeful ? kHope : kCaution;
     if (region >= firstApart)
       best.option.cost *= 1.02; // within what times vary by, less memory decides
     const auto asLast = kLastResort * static_cast<uint32_t>(regions[region].ops.size());
@@ -445,6 +453,74 @@ Status Planner::State::chooseBodies(Plan &plan, Prefer prefer) {
   return Status::success();
 }
 
+/// Makes options and conversions of all that is known.
+void Planner::State::formCover(Prefer prefer, bool measuredOnly) {
+  cover = {};
+  optionMeanings.clear();
+  conversionMeanings.clear();
+  codeNumbers.clear();
+  for (uint32_t value : table.inputs)
+    cover.available.push_back({value, 0});
+  for (uint32_t value : table.outputs)
+    if (!table.values[value].constant)
+      cover.required.push_back({value, 0});
+  for (uint32_t region = 0; region < regions.size(); ++region)
+    addKernelOptions(region, prefer);
+  std::optional<uint32_t> deviceRowMajor;
+  if (deviceEvaluations)
+    deviceRowMajor = layoutNumber("", DVT_MEMORY_DEVICE);
+  addFreeOptions(table, deviceRowMajor, cover.options, optionMeanings);
+  addConversions(measuredOnly);
+  cover.ranks = ranksOf(table);
+}
+
+/// Measures what the cheapest answer would consist of if all that nobody timed were about as fast
+/// as it could be, and seeks it again, until all of it is known: what is left then is seldom in a
+/// plan.
+Status Planner::State::measurePromising(const Jobs &jobs, const std::vector<double> &millisOf,
+                                        const Report &report) {
+  constexpr int kMostRounds = 16;
+  constexpr double kShare = 0.6; // of the budget
+  CoverLimits limits = kLimits;
+  limits.maxStates = kQuickStates;
+  limits.relaxedStates = kQuickRelaxedStates;
+  isHopeful = true;
+  Status status = Status::success();
+  for (int round = 0; round < kMostRounds && status && evaluations.budgetLeft(kShare); ++round) {
+    formCover(Prefer::Cost, false);
+    auto solution = solveCover(cover, limits);
+    if (!solution)
+      break;                                    // choose() says why
+    std::set<std::pair<double, size_t>> wanted; // dearest first
+    for (uint32_t index : solution->options) {
+      const OptionMeaning &meaning = optionMeanings[index];
+      if (meaning.kind != OptionMeaning::Kind::Kernel &&
+          meaning.kind != OptionMeaning::Kind::LateBound)
+        continue;
+      Problem problem = problems[meaning.region].problem;
+      if (meaning.kind == OptionMeaning::Kind::LateBound)
+        problem = problem.specialize(representative);
+      auto found = jobs.byText.find(problem.text());
+      if (found != jobs.byText.end() && evaluations.lacksMeasuring(found->first))
+        wanted.insert({-millisOf[found->second], found->second});
+    }
+    if (wanted.empty())
+      break;
+    size_t done = 0;
+    for (auto [order, number] : wanted) {
+      if (!evaluations.budgetLeft(kShare))
+        break;
+      const PosedProblem &job = jobs.list[number];
+      report(done++, wanted.size(), job.problem);
+      status = evaluations.measure(job.problem, job.representative, millisOf[number]);
+      if (!status)
+        break;
+    }
+  }
+  isHopeful = false;
+  return status;
+}
+
 Expected<Plan> Planner::State::choose(Prefer prefer) {
   libraryCovers.assign(table.ops.size(), false);
   nativeCovers.assign(table.ops.size(), false);
@@ -461,31 +537,11 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
   // Conversions are estimated until some answer wants them, and so is what the budget did not
   // reach; then they are measured, or at least built, and the answer is sought again.
   constexpr int kMostRounds = 12;
-  // They find the best answer nearly always, if without proof.
-  constexpr size_t kQuickStates = 1024, kQuickRelaxedStates = 200;
   bool thorough = false;
   for (int round = 0; round <= kMostRounds; ++round) {
-    cover = {};
-    optionMeanings.clear();
-    conversionMeanings.clear();
-    codeNumbers.clear();
-    for (uint32_t value : table.inputs)
-      cover.available.push_back({value, 0});
-    for (uint32_t value : table.outputs)
-      if (!table.values[value].constant)
-        cover.required.push_back({value, 0});
-    for (uint32_t region = 0; region < regions.size(); ++region)
-      addKernelOptions(region, prefer);
-    std::optional<uint32_t> deviceRowMajor;
-    if (deviceEvaluations)
-      deviceRowMajor = layoutNumber("", DVT_MEMORY_DEVICE);
-    addFreeOptions(table, deviceRowMajor, cover.options, optionMeanings);
-    addConversions(round == kMostRounds);
-    cover.ranks = ranksOf(table);
+    formCover(prefer, round == kMostRounds);
     auto from = std::chrono::steady_clock::now();
-    // Times are measured to a few per cent; proving more than that would be for show. Where the
-    // frontier has an answer, if not a proven one, the solver would take minutes to better it.
-    CoverLimits limits{.maxNodes = 1, .relativeGap = 0.002, .beyondFrontier = false};
+    CoverLimits limits = kLimits;
     if (!thorough) {
       limits.maxStates = kQuickStates;
       limits.relaxedStates = kQuickRelaxedStates;

@@ -37,7 +37,10 @@ uint64_t MemoryBound::of(const PlanMemory &memory) const {
     return UINT64_MAX;
   if (kind == Kind::Bytes)
     return bytes;
-  auto share = static_cast<uint64_t>(kShare * static_cast<double>(memory.weights + memory.arena));
+  // Processors that compute halves as f32 keep them so, and their model is as large as its f32
+  // twin.
+  const uint64_t weights = memory.weights + memory.halves;
+  auto share = static_cast<uint64_t>(kShare * static_cast<double>(weights + memory.arena));
   return std::max(kLeastShare, share - std::min(share, kOwnBytes));
 }
 

@@ -150,6 +150,9 @@ struct Planner::State {
   bool allowed(const Trial &trial) const;
   bool allowedByForce(uint32_t region, const Trial &trial) const;
   void addKernelOptions(uint32_t region, Prefer prefer);
+  void formCover(Prefer prefer, bool measuredOnly);
+  Status measurePromising(const Jobs &jobs, const std::vector<double> &millisOf,
+                          const Report &report);
   void addConversions(bool measuredOnly);
   double guessConversion(uint32_t value, uint32_t from, uint32_t to) const;
   bool describeConversion(uint32_t value, uint32_t from, uint32_t to, bool measuredOnly,
@@ -201,6 +204,7 @@ struct Planner::State {
   std::vector<OptionMeaning> optionMeanings;
   std::vector<ConversionMeaning> conversionMeanings;
   std::vector<bool> libraryCovers, nativeCovers; // per op
+  bool isHopeful = false;                        ///< it is sought for what to measure
   /// Measured conversions by their two layouts: bytes -> micros.
   std::map<std::pair<uint32_t, uint32_t>, std::map<double, double>> conversionRates;
 };

@@ -160,6 +160,15 @@ TEST_F(PlannerTest, samePlanFromAColdAndAWarmCacheByEstimates) {
   EXPECT_EQ(kernelsOf(*cold), kernelsOf(*without));
 }
 
+TEST(MemoryBound, halvesCountAsTheirWiderForm) {
+  PlanMemory twin, halves;
+  twin.weights = 100 << 20;
+  halves.weights = halves.halves = 50 << 20;
+  twin.arena = halves.arena = 10 << 20;
+  EXPECT_EQ(MemoryBound().of(halves), MemoryBound().of(twin));
+  EXPECT_GT(MemoryBound().of(twin), uint64_t(140) << 20);
+}
+
 TEST_F(PlannerTest, aBoundOnMemoryIsKept) {
   using Kind = MemoryBound::Kind;
   TableSketch sketch = twoBranches();
