@@ -3,13 +3,33 @@
 // What the door's functions of all providers for devices begin with. Header-only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "providers/ProblemReader.h"
 
 namespace dovetail::providers {
+
+/// The drivers that the host names in place of the system's, as dvt_host has them; may be empty.
+inline std::string hostDrivers(const dvt_host *host) {
+  constexpr size_t needed = offsetof(dvt_host, device_drivers) + sizeof(dvt_host::device_drivers);
+  return host && host->struct_size >= needed && host->device_drivers ? host->device_drivers : "";
+}
+
+/// Of these drivers the file for devices of this kind ("cuda", "rocm"); empty where there is none.
+inline std::string driverFile(std::string_view drivers, const std::string &kind) {
+  const std::string mark = kind + "=";
+  while (!drivers.empty()) {
+    const std::string_view entry = drivers.substr(0, drivers.find(':'));
+    drivers.remove_prefix(std::min(entry.size() + 1, drivers.size()));
+    if (entry.starts_with(mark))
+      return std::string(entry.substr(mark.size()));
+  }
+  return {};
+}
 
 /// Whether a problem is one for devices of this kind ("rocm" in targets, `maker` in messages, which
 /// begin with `prefix`), and whether both structs can be read.

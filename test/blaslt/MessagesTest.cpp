@@ -2,12 +2,12 @@
 //
 // What the plug-ins say where something does not fit or is not there, and that the double objects
 // to wrong calls.
-#include <cstdlib>
 #include <cstring>
 
 #include <gmock/gmock.h>
 
 #include "BlasltFixture.h"
+#include "device/Surroundings.h"
 
 using namespace dovetail;
 using namespace dovetail::test;
@@ -19,17 +19,6 @@ constexpr const char *kProduct =
     "problem(%0: f32[5,7], %1: const f32[7,6]) %2: f32[5,6] = mat_mul@13(%0, %1) return(%2)";
 constexpr const char *kOther =
     "problem(%0: f32[5,8], %1: const f32[8,6]) %2: f32[5,6] = mat_mul@13(%0, %1) return(%2)";
-
-/// Sets a variable of the environment while it lives.
-class Surroundings {
-public:
-  Surroundings(const char *name, const char *value) : name(name) { ::setenv(name, value, 1); }
-  ~Surroundings() { ::unsetenv(name); }
-  Surroundings(const Surroundings &) = delete;
-
-private:
-  const char *name;
-};
 
 class Messages : public BlasltFixture {
 protected:

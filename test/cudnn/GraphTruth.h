@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a graph for cuDNN means: an interpreter in plain loops and double precision, over memory in
-// the layouts that the graph states. So translations are held to the problem's truth without a
-// device. Written from cuDNN's documentation of its operations.
+// Graphs for cuDNN interpreted over memory in the layouts that they state. So translations are held
+// to the problem's truth without a device.
 #pragma once
 
 #include <map>

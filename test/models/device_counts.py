@@ -10,7 +10,7 @@ def add(config: pytest.Config, target: str, plan: dict, driver: dict) -> None:
     counts = config.stash.setdefault(KEY, {}).setdefault(target, {})
     numbers = {"models": 1, "kernels": plan["device_kernels"]["kernels"],
                **{f"{kind} images": number for kind, number in plan["device_kernels"]["images"].items()},
-               **{what: driver[what] for what in ("calls", "launches")}}
+               **{what: driver.get(what, 0) for what in ("calls", "launches", "library calls")}}
     for what, number in numbers.items():
         counts[what] = counts.get(what, 0) + number
 
@@ -21,5 +21,5 @@ def summary(config: pytest.Config) -> list[str]:
     for target, of in sorted(config.stash.get(KEY, {}).items()):
         images = ", ".join(f"{number} {what}" for what, number in sorted(of.items()) if what.endswith(" images"))
         lines.append(f"{target}: {of['models']} models, {of['kernels']} kernels ({images}), {of['launches']} launches, "
-                     f"{of['calls']} driver calls checked")
+                     f"{of['library calls']} library calls, {of['calls']} driver calls checked")
     return lines

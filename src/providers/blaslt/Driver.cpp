@@ -4,8 +4,9 @@
 #include <dlfcn.h>
 
 #include <cmath>
-#include <sstream>
 #include <type_traits>
+
+#include "providers/DeviceCalls.h"
 
 namespace dovetail::blaslt {
 namespace {
@@ -13,16 +14,6 @@ namespace {
 constexpr unsigned char kOrdinary =
     0x3c; ///< repeated, a small positive number of f32, f16 and bf16
 constexpr int kRounds = 2, kRunsOfRound = 4;
-
-/// Of "cuda=PATH:rocm=PATH" the path for this device; empty where there is none.
-std::string pathOf(const std::string &drivers) {
-  const std::string mark = std::string(dialect().device) + "=";
-  std::istringstream parts(drivers);
-  for (std::string part; std::getline(parts, part, ':');)
-    if (part.starts_with(mark))
-      return part.substr(mark.size());
-  return {};
-}
 
 /// Two events, between which time is taken.
 class Watch {
@@ -65,7 +56,7 @@ private:
 } // namespace
 
 std::shared_ptr<const Driver> Driver::open(const std::string &drivers, std::string &reason) {
-  const std::string path = pathOf(drivers);
+  const std::string path = providers::driverFile(drivers, dialect().device);
   std::vector<const char *> files = dialect().driver.files;
   if (!path.empty())
     files = {path.c_str()};

@@ -21,10 +21,7 @@ struct dvt_provider {
     libraryInfo = {sizeof libraryInfo, dialect().library, library->versionText.c_str(),
                    library->file.c_str(), library->missing.c_str()};
     info = {sizeof info, dialect().provider, "1", &libraryInfo, 1, 1, 0};
-    constexpr size_t endOfDrivers =
-        offsetof(dvt_host, device_drivers) + sizeof(dvt_host::device_drivers);
-    if (host && host->struct_size >= endOfDrivers && host->device_drivers)
-      drivers = host->device_drivers;
+    drivers = providers::hostDrivers(host);
   }
   std::shared_ptr<Library> library; ///< kernels hold it, too
   Handles handles;

@@ -32,11 +32,12 @@ std::string provideDriverForCompiling() {
          (error ? error : file);
 }
 
-std::string findDriverForRunning() {
-  void *driver = dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
+std::string findDriverForRunning(const std::string &file) {
+  const char *name = file.empty() ? kDriver : file.c_str();
+  void *driver = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!driver) {
     const char *error = dlerror();
-    return std::string("there is no CUDA driver here: ") + (error ? error : kDriver);
+    return std::string("there is no CUDA driver here: ") + (error ? error : name);
   }
   if (isStandIn(driver))
     return "there is no CUDA driver here; this process only compiles";

@@ -13,7 +13,8 @@ namespace dovetail::cudnn {
 /// Makes sure that cuDNN can compile here. Empty, or why it cannot.
 std::string provideDriverForCompiling();
 
-/// Whether there is a driver to run with. Empty, or why there is none.
-std::string findDriverForRunning();
+/// Whether there is a driver to run with: that of `file`, or the system's where it is empty. Empty,
+/// or why there is none.
+std::string findDriverForRunning(const std::string &file);
 
 } // namespace dovetail::cudnn

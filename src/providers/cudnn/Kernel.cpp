@@ -35,9 +35,10 @@ LibraryHandle Handles::of(Backend &backend, DeviceStream stream) {
 std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
                                      std::shared_ptr<Handles> handles, const Graph &graph,
                                      const providers::ProblemReader &problem,
-                                     const std::string &json, dvt_code &code, std::string &reason) {
+                                     const std::string &json, const std::string &driver,
+                                     dvt_code &code, std::string &reason) {
   code = DVT_UNAVAILABLE;
-  reason = findDriverForRunning();
+  reason = findDriverForRunning(driver);
   if (!reason.empty())
     return nullptr;
   auto kernel = std::make_unique<Kernel>();

@@ -35,12 +35,14 @@ private:
 
 class Kernel {
 public:
-  /// `plan` is JSON of makePlan for `graph`. Null with `reason` and `code` where there is no device
-  /// to run on or the plan does not load on it.
+  /// `plan` is JSON of makePlan for `graph`, `driver` the file of another driver than the system's.
+  /// Null with `reason` and `code` where there is no device to run on or the plan does not load on
+  /// it.
   static std::unique_ptr<Kernel> make(std::shared_ptr<const Library> library,
                                       std::shared_ptr<Handles> handles, const Graph &graph,
                                       const providers::ProblemReader &problem,
-                                      const std::string &plan, dvt_code &code, std::string &reason);
+                                      const std::string &plan, const std::string &driver,
+                                      dvt_code &code, std::string &reason);
 
   uint64_t workspaceBytes() const { return workspace; }
   /// Enqueues the work on the stream of `args`. May be called by several threads at once.

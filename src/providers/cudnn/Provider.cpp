@@ -25,10 +25,11 @@ struct dvt_provider {
     libraryInfo = {sizeof libraryInfo, "cuDNN", library->versionText.c_str(), library->file.c_str(),
                    library->missing.c_str()};
     info = {sizeof info, "cudnn", version.c_str(), &libraryInfo, 1, 1, 0};
+    driver = providers::driverFile(providers::hostDrivers(host), "cuda");
   }
   std::shared_ptr<const Library> library; ///< kernels hold it, too
   std::shared_ptr<Handles> handles;
-  std::string version;
+  std::string version, driver; ///< the file of another driver than the system's
   dvt_library_info libraryInfo;
   dvt_provider_info info;
 };
@@ -230,9 +231,10 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   if (!found)
     return fail(error, DVT_UNSUPPORTED, kPrefix + reason);
   dvt_code code = DVT_FAILED;
-  std::unique_ptr<Kernel> made = Kernel::make(
-      provider->library, provider->handles, found->first, reader,
-      std::string(static_cast<const char *>(args->kernel), args->kernel_bytes), code, reason);
+  std::unique_ptr<Kernel> made =
+      Kernel::make(provider->library, provider->handles, found->first, reader,
+                   std::string(static_cast<const char *>(args->kernel), args->kernel_bytes),
+                   provider->driver, code, reason);
   if (!made)
     return fail(error, code, kPrefix + candidate->algorithm + ": " + reason);
   *kernel = new dvt_kernel{std::move(made)};

@@ -6,8 +6,7 @@
 
 #include <dlfcn.h>
 
-#include <string_view>
-
+#include "providers/DeviceCalls.h"
 #include "providers/LibrarySearch.h"
 
 namespace dovetail::miopen {
@@ -75,14 +74,8 @@ std::string Library::load(const std::string &name) {
 
 /// In the driver that the host names for devices of ROCm, else in what MIOpen itself depends on.
 void Library::findHip(const char *drivers) {
-  std::string_view rest = drivers ? drivers : "";
-  void *driver = opened;
-  while (!rest.empty()) {
-    const std::string entry(rest.substr(0, rest.find(':')));
-    rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
-    if (constexpr std::string_view kApi = "rocm="; entry.starts_with(kApi))
-      driver = dlopen(entry.c_str() + kApi.size(), RTLD_NOW | RTLD_LOCAL);
-  }
+  const std::string file = providers::driverFile(drivers ? drivers : "", "rocm");
+  void *driver = file.empty() ? opened : dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!driver)
     return;
   hipMalloc = reinterpret_cast<int (*)(void **, size_t)>(dlsym(driver, "hipMalloc"));

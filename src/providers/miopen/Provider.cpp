@@ -22,9 +22,7 @@ struct dvt_provider {
     auto has = [&](size_t end) { return host && host->struct_size >= end; };
     if (has(offsetof(dvt_host, library_path) + sizeof host->library_path) && host->library_path)
       path = host->library_path;
-    if (has(offsetof(dvt_host, device_drivers) + sizeof host->device_drivers) &&
-        host->device_drivers)
-      drivers = host->device_drivers;
+    drivers = providers::hostDrivers(host);
     // What stands before '#' is all that a plan depends on.
     version = "1";
     libraryInfo = {sizeof libraryInfo, "MIOpen", "", "", ""};

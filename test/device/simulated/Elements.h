@@ -3,6 +3,8 @@
 // Elements of floating-point tensors as numbers, for doubles of libraries, which compute in f64.
 #pragma once
 
+#include <cstring>
+
 #include "providers/ProblemReader.h"
 #include "support/Literal.h"
 
@@ -20,6 +22,27 @@ inline void storeElement(void *to, dvt_type type, size_t index, double value) {
   else
     static_cast<uint16_t *>(to)[index] =
         type == DVT_F16 ? dovetail::floatToHalf(narrow) : dovetail::floatToBfloat(narrow);
+}
+
+/// What stays of a number in memory of that type.
+inline double roundedElement(dvt_type type, double value) {
+  float memory = 0; // large enough for all
+  storeElement(&memory, type, 0, value);
+  return loadElement(&memory, type, 0);
+}
+
+/// With 10 bits of fraction, ties to even.
+inline double roundedToTf32(double value) {
+  const auto narrow = static_cast<float>(value);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &narrow, sizeof bits);
+  if ((bits & 0x7f800000u) == 0x7f800000u)
+    return value;
+  bits += 0xfffu + (bits >> 13 & 1);
+  bits &= ~uint32_t{0x1fff};
+  float rounded = 0;
+  std::memcpy(&rounded, &bits, sizeof rounded);
+  return rounded;
 }
 
 } // namespace simulated

@@ -2,7 +2,6 @@
 #include "LtProduct.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "Elements.h"
 
@@ -10,20 +9,6 @@ namespace simulated::lt {
 namespace {
 
 constexpr uint32_t kRelu = 2, kBias = 4, kGelu = 32;
-
-/// With 10 bits of fraction, ties to even.
-double roundedToTf32(double value) {
-  const auto narrow = static_cast<float>(value);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &narrow, sizeof bits);
-  if ((bits & 0x7f800000u) == 0x7f800000u)
-    return value;
-  bits += 0xfffu + (bits >> 13 & 1);
-  bits &= ~uint32_t{0x1fff};
-  float rounded = 0;
-  std::memcpy(&rounded, &bits, sizeof rounded);
-  return rounded;
-}
 
 } // namespace
 
