@@ -71,8 +71,7 @@ class Device:
         doubles = build / "lib/dovetail-test"
         self.environment = {"DOVETAIL_DRIVERS": f"{api}={doubles / DRIVERS[api]}",
                             "DOVETAIL_VENDOR_PATH": ":".join(str(doubles / folder) for folder in DOUBLES[api]),
-                            "DOVETAIL_SIMULATED_ARCHITECTURE": architecture,
-                            "DOVETAIL_SIMULATED_REPORT": str(self.report)}
+                            "DOVETAIL_SIMULATED_ARCHITECTURE": architecture}
 
     def command(self, *arguments) -> str:
         done = subprocess.run([self.binary, *map(str, arguments)], text=True, capture_output=True, check=False,
@@ -93,7 +92,8 @@ class Device:
         self.command("compile", model, "--inputs", given, "-o", artifact, *self.arguments,
                      *self.planning(mode), *arguments)
         plan = json.loads(self.command("explain", artifact, "--json"))
-        found = check.run(self.binary, artifact, inputs, environment=self.environment)
+        found = check.run(self.binary, artifact, inputs,
+                          environment=self.environment | {"DOVETAIL_SIMULATED_REPORT": str(self.report)})
         driver = json.loads(self.report.read_text())
         assert driver["architecture"] == self.target.split(":")[1]
         assert driver.get("refusals", 0) == 0

@@ -4,6 +4,7 @@
 #include "CommandLine.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -180,6 +181,21 @@ Expected<std::pair<std::string, std::string>> splitPair(const std::string &text,
   return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
+/// NODE=PROVIDER:ALGORITHM: either end may have '=' inside, as settings of a library's engine do,
+/// which are numbers. A provider begins with a letter.
+Expected<std::pair<std::string, std::string>> splitForce(const std::string &text) {
+  for (size_t equals = text.rfind('='); equals != std::string::npos && equals > 0;
+       equals = text.rfind('=', equals - 1)) {
+    const size_t colon = text.find(':', equals);
+    if (colon != std::string::npos && colon + 1 < text.size() &&
+        std::isalpha(static_cast<unsigned char>(text[equals + 1])))
+      return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return badInput(
+      "--force '{}': expected NODE=PROVIDER:ALGORITHM; 'explain' lists the algorithms on offer",
+      text);
+}
+
 /// NAME=N texts of an option into values by name.
 Status readSizes(const std::vector<std::string> &texts, const char *option, SymbolValues &values) {
   for (const std::string &text : texts) {
@@ -276,13 +292,9 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
   planner.worker.vendorPath = session.environment.vendorPath;
   planner.worker.only = options.only;
   for (const std::string &text : options.force) {
-    auto pair = splitPair(text, "--force", "NODE=PROVIDER:ALGORITHM");
+    auto pair = splitForce(text);
     if (!pair)
       return pair.takeError();
-    if (pair->second.find(':') == std::string::npos)
-      return badInput(
-          "--force '{}': expected NODE=PROVIDER:ALGORITHM; 'explain' lists the algorithms on offer",
-          text);
     planner.force.push_back({pair->first, pair->second});
   }
   if (Status status = readSizes(options.dims, "--dim", session.dims); !status)
