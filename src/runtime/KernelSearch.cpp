@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel runs a step in this process. In order: what the plan prefers, its stored fallback,
-// the same algorithm of another version of the library, and what the providers at hand offer
-// without a compiler, the reference last.
+// Which kernel runs a step in this process. In order: what the plan prefers, its stored fallback
+// unless that is the reference, the same algorithm of another version of the library, and what the
+// providers at hand offer without a compiler, the reference last.
 #include "runtime/KernelSearch.h"
 
 #include <algorithm>
@@ -185,16 +185,21 @@ Expected<std::shared_ptr<PreparedKernel>> Model::search(uint32_t blockNumber, ui
   bool storedServes = !specialised || step.choice.kernel < 0;
   if (storedServes && !step.choice.candidate.provider.empty())
     kernel = search.stored(step.choice);
-  if (!kernel && step.fallback && (!specialised || step.fallback->kernel < 0))
+  // The reference takes anything, and comes after all that someone else offers here.
+  auto isLastResort = [](const std::string &provider) { return provider == "reference"; };
+  const bool hasFallback = step.fallback && !isLastResort(step.fallback->candidate.provider);
+  if (!kernel && hasFallback && (!specialised || step.fallback->kernel < 0))
     kernel = search.stored(*step.fallback);
   if (!kernel && storedServes)
     kernel = search.otherVersion(step.choice);
-  if (!kernel && step.fallback)
+  if (!kernel && hasFallback)
     kernel = search.otherVersion(*step.fallback);
-  for (bool mayConvert : {false, true})
-    for (const auto &provider : options.plugins->providers())
-      if (!kernel && (!mayConvert || !search.onDevice()))
-        kernel = search.offered(*provider, mayConvert);
+  for (bool last : {false, true})
+    for (bool mayConvert : {false, true})
+      for (const auto &provider : options.plugins->providers())
+        if (!kernel && isLastResort(provider->name()) == last &&
+            (!mayConvert || !search.onDevice()))
+          kernel = search.offered(*provider, mayConvert);
   if (!kernel)
     return unavailable("step '{}' ({}): no kernel can run it here: {}", step.label,
                        summary(problem), search.reasons);

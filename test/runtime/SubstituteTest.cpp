@@ -12,14 +12,15 @@ namespace {
 
 /// relu of x [3,4] in layout `ba` between two conversions, with a row-major fallback of another
 /// provider.
-Plan reluPlan(bool fallback, const std::string &algorithm = "plain") {
+Plan reluPlan(bool fallback, const std::string &algorithm = "plain",
+              const std::string &fallbackProvider = "spare") {
   PlanMaker maker;
   uint32_t x = maker.input("x", {3, 4});
   uint32_t y = maker.outputValue("y", {3, 4});
   PlanStep &step = maker.step("relu", {x}, {y}, algorithm);
   if (fallback) {
     auto problem = Problem::parse(maker.plan.problems[0]);
-    step.fallback = PlanMaker::choice(*problem, "spare", "transposed");
+    step.fallback = PlanMaker::choice(*problem, fallbackProvider, "transposed");
   }
   return maker.take();
 }
@@ -87,6 +88,19 @@ TEST(Substitute, WithoutFallbackTheSameAlgorithmOfTheOtherVersionRuns) {
   EXPECT_EQ(outcome.y, truth());
   EXPECT_EQ(outcome.state.running, "toy:fixed");
   EXPECT_NE(outcome.state.note.find("version 2.0 instead of 1.0"), std::string::npos);
+}
+
+TEST(Substitute, TheReferenceIsTakenWhereNobodyElseOffersAnything) {
+  Outcome outcome = runRelu(reluPlan(true, "fixed", "reference"), "newer_beside_reference");
+  EXPECT_EQ(outcome.y, truth());
+  EXPECT_EQ(outcome.state.running, "toy:fixed");
+  outcome = runRelu(reluPlan(true, "gone", "reference"), "newer_beside_reference");
+  EXPECT_EQ(outcome.y, truth());
+  EXPECT_TRUE(outcome.state.running.starts_with("toy:")) << outcome.state.running;
+  outcome = runRelu(reluPlan(true, "fixed", "reference"), "only_reference");
+  EXPECT_EQ(outcome.y, truth());
+  EXPECT_TRUE(outcome.state.running.starts_with("reference:")) << outcome.state.running;
+  EXPECT_NE(outcome.state.note.find("provider toy is not there"), std::string::npos);
 }
 
 TEST(Substitute, WhateverAProviderOffersIsTheLastResort) {
