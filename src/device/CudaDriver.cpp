@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "device/DriverLibrary.h"
+#include "device/PtxVersion.h"
 #include "device/ReadDescription.h"
 
 namespace dovetail::device {
@@ -31,7 +32,8 @@ enum Attribute : int {
   kSharedBytesPerUnit = 81,
   kRegistersPerUnit = 82,
   kSharedBytesPerBlock = 97, // by opting in
-  kBlocksPerUnit = 106
+  kBlocksPerUnit = 106,
+  kMemoryPools = 115
 };
 enum FunctionAttribute : int {
   kFunctionThreads = 0,
@@ -143,15 +145,21 @@ public:
     libraryPath = library.path();
     simulated = f.loadHostKernels != nullptr;
     if (f.graphInstantiate)
-      graphs = GraphCalls::of(library, {"cuStreamBeginCapture_v2", "cuStreamEndCapture",
-                                        "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy"});
+      graphs =
+          GraphCalls::of(library, {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphLaunch",
+                                   "cuGraphExecDestroy", "cuGraphDestroy", "cuStreamIsCapturing"});
+    pools = PoolCalls::of(library,
+                          {"cuMemPoolCreate", "cuMemPoolSetAttribute", "cuMemAllocFromPoolAsync",
+                           "cuMemFreeAsync", "cuMemPoolTrimTo", "cuMemPoolDestroy"});
   }
 
   std::string version() const override {
+    uint32_t number = versionNumber();
+    return number ? cudaVersionText(number) : "unknown";
+  }
+  uint32_t versionNumber() const override {
     int number = 0;
-    if (f.driverGetVersion(&number) != 0)
-      return "unknown";
-    return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+    return f.driverGetVersion(&number) == 0 ? uint32_t(std::max(number, 0)) : 0;
   }
 
   Expected<uint32_t> count() const override {
@@ -365,6 +373,10 @@ public:
 private:
   Code instantiate(GraphHandle *graph, void *recorded) override {
     return f.graphInstantiate(graph, recorded, 0);
+  }
+  bool offersPools(uint32_t device) const override {
+    auto offered = attribute(device, kMemoryPools);
+    return offered && *offered != 0;
   }
   Status done(Code code, const char *call) const {
     return code == 0 ? Status::success() : Status(failure(code, call));

@@ -12,6 +12,7 @@ namespace {
 
 /// Small blocks by powers of two, large ones by this: few sizes, so that blocks fit again.
 constexpr uint64_t kLeastBlock = 512, kLargeStep = uint64_t(2) << 20;
+constexpr uint64_t kMostBytes = uint64_t(1) << 47;
 
 uint64_t blockOf(uint64_t bytes) {
   if (bytes > kLargeStep)
@@ -29,12 +30,20 @@ void DeviceMemory::swap(DeviceMemory &other) noexcept {
   std::swap(begin, other.begin);
   std::swap(size, other.size);
   std::swap(block, other.block);
+  std::swap(order, other.order);
 }
 
 void DeviceMemory::reset() {
-  if (begin)
+  if (begin && order && device->makeCurrent()) {
+    if (block == 0)
+      (void)device->driver().free(begin, order->handle());
+    else
+      (void)order->synchronize();
+  }
+  if (block > 0)
     device->giveBack(begin, block);
   begin = size = block = 0;
+  order = nullptr; // before the device, which it keeps
   device = nullptr;
 }
 
@@ -90,18 +99,51 @@ Expected<std::shared_ptr<Device>> Device::open(std::shared_ptr<DeviceDriver> dri
   std::shared_ptr<Device> device(new Device(std::move(driver), number));
   if (Status status = device->makeCurrent(); !status)
     return status.takeError();
+  if (device->api->hasPools(number))
+    if (auto pool = device->api->createPool(number))
+      device->pool = *pool;
   return device;
 }
 
 Device::~Device() {
   trim();
+  if (pool && makeCurrent())
+    (void)api->destroyPool(pool);
   api->release(ordinal);
+}
+
+Expected<DeviceMemory> Device::allocate(uint64_t bytes, std::shared_ptr<Stream> stream) {
+  if (!pool) {
+    auto memory = allocate(bytes);
+    if (memory)
+      memory->order = std::move(stream);
+    return memory;
+  }
+  bytes = std::max<uint64_t>(bytes, 1);
+  if (bytes > kMostBytes)
+    return unavailable("{} bytes of device memory were asked for", bytes);
+  auto address = api->allocate(bytes, pool, stream->handle());
+  if (!address) { // what waits here, and there once the stream has given it back
+    trim();
+    if (Status status = stream->synchronize(); !status)
+      return status.takeError();
+    (void)api->trimPool(pool);
+    address = api->allocate(bytes, pool, stream->handle());
+  }
+  if (!address)
+    return address.takeError();
+  DeviceMemory memory;
+  memory.device = shared_from_this();
+  memory.begin = *address;
+  memory.size = bytes;
+  memory.order = std::move(stream);
+  return memory;
 }
 
 Expected<DeviceMemory> Device::allocate(uint64_t bytes) {
   DeviceMemory memory;
   bytes = std::max<uint64_t>(bytes, 1);
-  if (bytes > (uint64_t(1) << 47))
+  if (bytes > kMostBytes)
     return unavailable("{} bytes of device memory were asked for", bytes);
   uint64_t block = blockOf(bytes);
   {
@@ -117,6 +159,8 @@ Expected<DeviceMemory> Device::allocate(uint64_t bytes) {
     auto address = api->allocate(block);
     if (!address) {
       trim();
+      if (pool)
+        (void)api->trimPool(pool);
       address = api->allocate(block);
     }
     if (!address)

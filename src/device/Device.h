@@ -14,6 +14,7 @@
 namespace dovetail::device {
 
 class Device;
+class Stream;
 
 /// Memory on a device, from its pool. Moves only.
 class DeviceMemory {
@@ -26,7 +27,8 @@ public:
     return *this;
   }
   void swap(DeviceMemory &other) noexcept;
-  /// Back to the pool. Nothing on any stream may use it any more.
+  /// Back to the pool. Nothing on any stream may use it any more, but for memory that was allocated
+  /// in the order of a stream: that goes back when the stream is done with it.
   void reset();
   DeviceAddress address() const { return begin; } ///< 256-byte aligned; 0 where there is none
   uint64_t bytes() const { return size; }
@@ -35,7 +37,8 @@ private:
   friend class Device;
   std::shared_ptr<Device> device;
   DeviceAddress begin = 0;
-  uint64_t size = 0, block = 0; ///< asked for; of the pool's block
+  uint64_t size = 0, block = 0;  ///< asked for; of the pool's block, 0: of the driver's pool
+  std::shared_ptr<Stream> order; ///< null: for all streams
 };
 
 /// Host memory that the device reads and writes without a copy in between. Moves only.
@@ -134,6 +137,9 @@ public:
   /// At least one byte. Blocks that were given back are used again; where memory runs out, those
   /// that wait are given back to the driver first.
   Expected<DeviceMemory> allocate(uint64_t bytes);
+  /// For work on this stream alone, and given back in its order, without waiting where the driver
+  /// has pools for that.
+  Expected<DeviceMemory> allocate(uint64_t bytes, std::shared_ptr<Stream> stream);
   Expected<PinnedMemory> allocatePinned(uint64_t bytes);
   Expected<std::unique_ptr<Stream>> createStream();
   Expected<std::unique_ptr<Event>> createEvent(bool timed);
@@ -153,6 +159,7 @@ private:
 
   std::shared_ptr<DeviceDriver> api;
   uint32_t ordinal;
+  PoolHandle pool = nullptr; ///< the driver's; null where it has none
   mutable std::mutex mutex;
   std::multimap<uint64_t, DeviceAddress> waiting; ///< by bytes
 };

@@ -33,17 +33,72 @@ Expected<std::shared_ptr<DeviceDriver>> DeviceDriver::open(const std::string &ap
   return badInput("there is no driver for devices of kind '{}'; cuda and rocm are known", api);
 }
 
-GraphCalls GraphCalls::of(const DriverLibrary &library, const std::array<const char *, 5> &names) {
+GraphCalls GraphCalls::of(const DriverLibrary &library, const std::array<const char *, 6> &names) {
   GraphCalls calls;
-  bool all = library.find(names[0], calls.beginCapture) &&
-             library.find(names[1], calls.endCapture) && library.find(names[2], calls.launch) &&
-             library.find(names[3], calls.destroy) && library.find(names[4], calls.destroyRecorded);
+  bool all =
+      library.find(names[0], calls.beginCapture) && library.find(names[1], calls.endCapture) &&
+      library.find(names[2], calls.launch) && library.find(names[3], calls.destroy) &&
+      library.find(names[4], calls.destroyRecorded) && library.find(names[5], calls.isCapturing);
   return all ? calls : GraphCalls();
+}
+
+PoolCalls PoolCalls::of(const DriverLibrary &library, const std::array<const char *, 6> &names) {
+  PoolCalls calls;
+  bool all = library.find(names[0], calls.create) && library.find(names[1], calls.setAttribute) &&
+             library.find(names[2], calls.allocate) && library.find(names[3], calls.free) &&
+             library.find(names[4], calls.trim) && library.find(names[5], calls.destroy);
+  return all ? calls : PoolCalls();
+}
+
+Expected<PoolHandle> DeviceDriver::createPool(uint32_t device) {
+  PoolProperties properties;
+  properties.device = int32_t(device);
+  PoolHandle pool = nullptr;
+  if (int code = pools.create(&pool, &properties))
+    return failure(code, "making a pool of device memory");
+  uint64_t all = UINT64_MAX;
+  if (int code = pools.setAttribute(pool, PoolCalls::kKeptBytes, &all)) {
+    (void)pools.destroy(pool);
+    return failure(code, "telling a pool of device memory what to keep");
+  }
+  return pool;
+}
+
+Status DeviceDriver::destroyPool(PoolHandle pool) {
+  int code = pools.destroy(pool);
+  return code == 0 ? Status::success() : Status(failure(code, "giving a pool of memory back"));
+}
+
+Status DeviceDriver::trimPool(PoolHandle pool) {
+  int code = pools.trim(pool, 0);
+  return code == 0 ? Status::success() : Status(failure(code, "trimming a pool of memory"));
+}
+
+Expected<DeviceAddress> DeviceDriver::allocate(uint64_t bytes, PoolHandle pool,
+                                               StreamHandle stream) {
+  DeviceAddress address = 0;
+  if (int code = pools.allocate(&address, bytes, pool, stream))
+    return failure(code, fmt::format("allocation of {} bytes from a pool", bytes));
+  return address;
+}
+
+Status DeviceDriver::free(DeviceAddress address, StreamHandle stream) {
+  int code = pools.free(address, stream);
+  return code == 0 ? Status::success() : Status(failure(code, "giving memory back to a pool"));
 }
 
 Status DeviceDriver::beginCapture(StreamHandle stream) {
   int code = graphs.beginCapture(stream, GraphCalls::kOfThread);
   return code == 0 ? Status::success() : Status(failure(code, "recording on a stream"));
+}
+
+Expected<bool> DeviceDriver::isRecording(StreamHandle stream) {
+  int status = 0;
+  if (!hasGraphs())
+    return false;
+  if (int code = graphs.isCapturing(stream, &status))
+    return failure(code, "asking a stream whether it records");
+  return status != 0;
 }
 
 Expected<GraphHandle> DeviceDriver::endCapture(StreamHandle stream) {

@@ -18,6 +18,7 @@
 
 #include "device/DeviceDescription.h"
 #include "device/GraphCalls.h"
+#include "device/PoolCalls.h"
 #include "support/Expected.h"
 
 namespace dovetail::device {
@@ -30,11 +31,13 @@ struct EventTag;
 struct ModuleTag;
 struct FunctionTag;
 struct GraphTag;
+struct PoolTag;
 using StreamHandle = StreamTag *;
 using EventHandle = EventTag *;
 using ModuleHandle = ModuleTag *;
 using FunctionHandle = FunctionTag *;
 using GraphHandle = GraphTag *;
+using PoolHandle = PoolTag *;
 
 struct LaunchShape {
   std::array<uint32_t, 3> blocks{1, 1, 1}, threads{1, 1, 1};
@@ -62,6 +65,8 @@ public:
   /// a device's.
   bool isSimulated() const { return simulated; }
   virtual std::string version() const = 0;
+  /// As the driver numbers them (of CUDA 12080 for 12.8); 0 where it does not say.
+  virtual uint32_t versionNumber() const = 0;
   virtual Expected<uint32_t> count() const = 0;
   /// "sm_90", "gfx942"
   virtual Expected<std::string> architecture(uint32_t device) const = 0;
@@ -80,6 +85,17 @@ public:
   virtual Expected<void *> allocatePinned(uint64_t bytes) = 0; ///< host memory
   virtual Status freePinned(void *memory) = 0;
   virtual Expected<uint64_t> freeBytes() = 0;
+
+  /// Whether the device gives memory in the order of a stream's work.
+  bool hasPools(uint32_t device) const { return pools.create && offersPools(device); }
+  /// Keeps what is freed into it until trimPool().
+  Expected<PoolHandle> createPool(uint32_t device);
+  Status destroyPool(PoolHandle pool); ///< all its memory was freed
+  Status trimPool(PoolHandle pool);
+  /// For work given to the stream from now on; for that of other streams once they waited for it.
+  Expected<DeviceAddress> allocate(uint64_t bytes, PoolHandle pool, StreamHandle stream);
+  /// Once what was given to the stream is done. Memory of allocate() from a pool only.
+  Status free(DeviceAddress address, StreamHandle stream);
 
   virtual Status copyToDevice(DeviceAddress to, const void *from, uint64_t bytes,
                               StreamHandle stream) = 0;
@@ -115,6 +131,7 @@ public:
   /// What the calling thread gives to the stream is recorded instead of done, until endCapture().
   /// Nothing may be waited for, allocated, or copied from or to the host meanwhile.
   Status beginCapture(StreamHandle stream);
+  Expected<bool> isRecording(StreamHandle stream);
   /// What was recorded, to be launched as often as wanted. An error where something was given that
   /// cannot be recorded; in any case the stream works again as before.
   Expected<GraphHandle> endCapture(StreamHandle stream);
@@ -126,8 +143,10 @@ protected:
   std::string libraryPath;
   bool simulated = false;
   GraphCalls graphs;
+  PoolCalls pools;
 
 private:
+  virtual bool offersPools(uint32_t device) const = 0;
   /// Makes what was recorded ready to be launched; the driver's code, 0 where it went well.
   virtual int instantiate(GraphHandle *graph, void *recorded) = 0;
   virtual Error failure(int code, const std::string &call) const = 0;

@@ -19,9 +19,10 @@ struct GraphCalls {
   int (*launch)(GraphTag *graph, StreamTag *stream) = nullptr;
   int (*destroy)(GraphTag *graph) = nullptr;
   int (*destroyRecorded)(void *recorded) = nullptr;
+  int (*isCapturing)(StreamTag *stream, int *status) = nullptr; ///< 0: it is not
 
   /// By their names in the library, in this order; all null where it lacks one.
-  static GraphCalls of(const DriverLibrary &library, const std::array<const char *, 5> &names);
+  static GraphCalls of(const DriverLibrary &library, const std::array<const char *, 6> &names);
 };
 
 } // namespace dovetail::device

@@ -26,7 +26,8 @@ enum Attribute : int {
   kMemoryClockKilohertz = 60,
   kUnits = 63,
   kSharedBytesPerBlock = 74,
-  kWarpSize = 87
+  kWarpSize = 87,
+  kMemoryPools = 88
 };
 enum FunctionAttribute : int {
   kFunctionThreads = 0,
@@ -136,14 +137,21 @@ public:
     libraryPath = library.path();
     simulated = f.loadHostKernels != nullptr;
     if (f.graphInstantiate)
-      graphs =
-          GraphCalls::of(library, {"hipStreamBeginCapture", "hipStreamEndCapture", "hipGraphLaunch",
-                                   "hipGraphExecDestroy", "hipGraphDestroy"});
+      graphs = GraphCalls::of(library,
+                              {"hipStreamBeginCapture", "hipStreamEndCapture", "hipGraphLaunch",
+                               "hipGraphExecDestroy", "hipGraphDestroy", "hipStreamIsCapturing"});
+    pools = PoolCalls::of(library,
+                          {"hipMemPoolCreate", "hipMemPoolSetAttribute", "hipMallocFromPoolAsync",
+                           "hipFreeAsync", "hipMemPoolTrimTo", "hipMemPoolDestroy"});
   }
 
-  std::string version() const override {
+  uint32_t versionNumber() const override {
     int number = 0;
-    if (f.driverGetVersion(&number) != 0)
+    return f.driverGetVersion(&number) == 0 ? uint32_t(std::max(number, 0)) : 0;
+  }
+  std::string version() const override {
+    uint32_t number = versionNumber();
+    if (number == 0)
       return "unknown";
     return fmt::format("{}.{}", number / 10000000, number / 100000 % 100);
   }
@@ -336,6 +344,10 @@ public:
 private:
   Code instantiate(GraphHandle *graph, void *recorded) override {
     return f.graphInstantiate(graph, recorded, nullptr, nullptr, 0);
+  }
+  bool offersPools(uint32_t device) const override {
+    auto offered = attribute(device, kMemoryPools);
+    return offered && *offered != 0;
   }
   Status done(Code code, const char *call) const {
     return code == 0 ? Status::success() : Status(failure(code, call));

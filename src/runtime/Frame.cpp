@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "artifact/BlockMemory.h"
+#include "runtime/Staging.h"
 
 namespace dovetail {
 
@@ -414,13 +415,15 @@ Status FrameBuilder::addStep(uint32_t index) {
   case StepKind::Transfer: {
     bool toDevice = block.values[step.outputs[0]].memory == DVT_MEMORY_DEVICE;
     if (!known || frame->valueBytes[step.inputs[0]] != frame->valueBytes[step.outputs[0]])
-      return internalError("step '{}': a transfer of unknown size", step.label);
+      return badInput("step '{}': the size of what it moves does not follow from the inputs",
+                      step.label);
     if (toDevice)
       if (Status status = readConstant(step.inputs[0]); !status)
         return status;
     uint32_t source = addTensor(step.inputs[0]), target = addTensor(step.outputs[0]);
-    addAction(toDevice ? Action::Kind::ToDevice : Action::Kind::ToHost, index).bytes =
-        frame->valueBytes[step.outputs[0]];
+    Action &action = addAction(toDevice ? Action::Kind::ToDevice : Action::Kind::ToHost, index);
+    action.bytes = frame->valueBytes[step.outputs[0]];
+    action.staged = Staging::place(action.bytes, frame->stagedBytes);
     operands.back() = {source, target};
     return Status::success();
   }
@@ -508,7 +511,9 @@ Expected<std::unique_ptr<Frame>> FrameBuilder::run() {
 
 Expected<std::unique_ptr<Frame>> Frame::build(Model &model, uint32_t block,
                                               const SymbolValues &symbols) {
-  return FrameBuilder(model, block, symbols).run();
+  auto frame = FrameBuilder(model, block, symbols).run();
+  model.endUpload(); // the constants are there
+  return frame;
 }
 
 void Frame::place(uint8_t *base) {

@@ -33,8 +33,13 @@ struct Action {
   uint64_t workspaceOffset = 0;                  ///< in the arena
   bool onDevice = false;                         ///< Run: with the device's arena, on its stream
   uint64_t bytes = 0;                            ///< Copy, ToDevice, ToHost
+  uint64_t staged = 0;                           ///< ToDevice, ToHost: place in the staging memory
   const Layout *from = nullptr, *to = nullptr;   ///< Reorder
   const std::vector<int64_t> *extents = nullptr; ///< Reorder; Write: the numbers
+
+  /// Whether the host reads tensors at once: work for the device and what comes from it is given
+  /// to a stream.
+  bool readsOnHost() const { return kind != Kind::ToHost && !(kind == Kind::Run && onDevice); }
 };
 
 class Frame {
@@ -45,6 +50,7 @@ public:
 
   std::vector<Action> actions;
   uint64_t arenaBytes = 0, deviceArenaBytes = 0;
+  uint64_t stagedBytes = 0; ///< of all transfers, see Staging
   bool hasUnbound = false;
   uint64_t packedBytes = 0; ///< of constants that kernels bound for this frame's extents packed
 

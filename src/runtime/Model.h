@@ -20,6 +20,7 @@
 #include "runtime/HostMemory.h"
 #include "runtime/LoadCrew.h"
 #include "runtime/PreparedKernel.h"
+#include "runtime/Staging.h"
 #include "support/Layout.h"
 #include "support/Log.h"
 #include "support/Parallel.h"
@@ -110,6 +111,8 @@ public:
   /// current. Any thread may call it.
   Expected<device::DeviceAddress>
   deviceConstant(uint32_t constant, const std::vector<int64_t> &extents, const std::string &layout);
+  /// For the time being no more constants come to the device: what brought them is given back.
+  void endUpload();
 
 private:
   explicit Model(const ModelOptions &options);
@@ -121,6 +124,7 @@ private:
   /// What the crew found, once it has finished: the first constant that is wrong.
   Status endCheck();
   Status openDevice();
+  Status checkDeviceMemory();
   Status checkTarget() const;
   Status checkConstants();
   Status prepareSteps();
@@ -160,6 +164,7 @@ private:
   std::shared_ptr<ConstantMemory> planMemory; ///< while the plan's steps are prepared
   std::map<std::string, std::unique_ptr<HostBuffer>> convertedConstants; ///< outlive the kernels
   std::map<std::string, device::DeviceMemory> deviceConstants; ///< by number, extents and layout
+  std::unique_ptr<Upload> upload;                              ///< while they are brought
   std::vector<std::shared_ptr<PreparedKernel>> stepKernels;    ///< of all blocks, one after another
   std::vector<std::string> stepNotes;
   std::map<uint32_t, uint64_t> lessWorkspace; ///< by number of the step among all, where replaced

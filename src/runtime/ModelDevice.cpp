@@ -5,11 +5,67 @@
 #include "runtime/Model.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "artifact/BlockMemory.h"
 #include "runtime/KernelSearch.h"
 
 namespace dovetail {
+
+namespace {
+
+/// The number of "sm_90"; 0 of another name.
+int capabilityOf(const std::string &architecture) {
+  constexpr std::string_view kPrefix = "sm_";
+  int number = 0;
+  if (architecture.starts_with(kPrefix))
+    std::from_chars(architecture.data() + kPrefix.size(), architecture.data() + architecture.size(),
+                    number);
+  return number;
+}
+
+/// Whether kernels for one can be made to run on the other: the driver assembles PTX for later
+/// devices.
+bool servesLater(const Target &planned, const std::string &found) {
+  return planned.device == "cuda" && capabilityOf(planned.architecture) > 0 &&
+         capabilityOf(planned.architecture) < capabilityOf(found);
+}
+
+/// Of the constants that steps on the device read.
+uint64_t constantBytesOnDevice(const Plan &plan) {
+  std::vector<bool> isRead(plan.constants.size(), false);
+  for (const PlanBlock &block : plan.blocks) {
+    std::vector<uint32_t> roots = aliasRoots(block);
+    for (const PlanStep &step : block.steps)
+      if (step.kind == StepKind::Kernel && step.choice.candidate.memory == DVT_MEMORY_DEVICE)
+        for (uint32_t value : step.inputs)
+          if (value != kNoValue && block.values[roots[value]].storage == Storage::Constant)
+            isRead[block.values[roots[value]].index] = true;
+  }
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < isRead.size(); ++i)
+    bytes += isRead[i] ? plan.constants[i].bytes : 0;
+  return bytes;
+}
+
+} // namespace
+
+/// What no other kernel helps against: the constants alone are more than there is.
+Status Model::checkDeviceMemory() {
+  auto there = planDevice->driver().freeBytes();
+  if (!there)
+    return there.takeError();
+  uint64_t constants = constantBytesOnDevice(plan()), arena = 0;
+  for (const PlanBlock &block : plan().blocks)
+    arena = std::max(arena, block.deviceArenaBytes);
+  if (constants <= *there)
+    return Status::success();
+  return unavailable(
+      "compiled for {}, which takes {} bytes of constants on the device and {} of "
+      "intermediate results; the device here has {} bytes free; compile the model in "
+      "f16, or for the processor with --target=cpu",
+      plan().device->name(), constants, arena, *there);
+}
 
 Status Model::openDevice() {
   if (!plan().device)
@@ -23,7 +79,12 @@ Status Model::openDevice() {
   auto found = (*driver)->architecture(0);
   if (!found)
     return found.takeError();
-  if (*found != wanted.architecture)
+  if (servesLater(wanted, *found))
+    options.log(LogLevel::Warning,
+                "compiled for {}, the device here is {}:{}: the driver assembles own kernels for "
+                "it, and libraries may refuse theirs; compile the model for it with --target={}:{}",
+                wanted.name(), wanted.device, *found, wanted.device, *found);
+  else if (*found != wanted.architecture)
     return unavailable("compiled for {}, the device here is {}:{}; compile the model for it with "
                        "--target={}:{}",
                        wanted.name(), wanted.device, *found, wanted.device, *found);
@@ -31,7 +92,7 @@ Status Model::openDevice() {
   if (!opened)
     return opened.takeError();
   planDevice = std::move(*opened);
-  return Status::success();
+  return checkDeviceMemory();
 }
 
 Expected<device::DeviceAddress> Model::deviceConstant(uint32_t index,
@@ -54,13 +115,20 @@ Expected<device::DeviceAddress> Model::deviceConstant(uint32_t index,
   auto memory = planDevice->allocate(*bytes);
   if (!memory)
     return unavailable("constant '{}': {}", constant.name, memory.error().message);
-  device::DeviceDriver &driver = planDevice->driver();
-  Status status = driver.copyToDevice(memory->address(), *data, *bytes, nullptr);
-  if (status)
-    status = driver.synchronize(device::StreamHandle());
-  if (!status)
+  if (!upload) {
+    auto made = Upload::create(planDevice, options.log);
+    if (!made)
+      return made.takeError();
+    upload = std::move(*made);
+  }
+  if (Status status = upload->bring(memory->address(), *data, *bytes); !status)
     return unavailable("constant '{}': {}", constant.name, status.error().message);
   return deviceConstants.emplace(std::move(key), std::move(*memory)).first->second.address();
+}
+
+void Model::endUpload() {
+  std::lock_guard guard(mutex);
+  upload = nullptr;
 }
 
 bool Model::takeLessWorkspace(uint32_t number) {

@@ -103,6 +103,10 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model)
     if (!stream)
       return stream.takeError();
     session->stream = std::move(*stream);
+    auto staging = Staging::create(device, session->stream);
+    if (!staging)
+      return staging.takeError();
+    session->staging = std::move(*staging);
   }
   if (!session->isFixed())
     return session;
@@ -395,6 +399,9 @@ Status Session::runActions() {
     Action &action = actions[i];
     if (isCancelled())
       return stopCancelled();
+    if (staging && staging->isAwaited() && action.readsOnHost())
+      if (Status status = arrive(); !status)
+        return status;
     if (!stepMicros && recorded != current->recorded.end() && recorded->first == i) {
       if (Status status =
               owner->device()->driver().launchGraph(recorded->graph->handle(), stream->handle());
@@ -442,6 +449,8 @@ Status Session::runActions() {
       before = now;
     }
   }
+  if (Status status = arrive(); !status)
+    return status;
   return finishDevice();
 }
 
@@ -523,7 +532,7 @@ Status Session::run(std::vector<double> *micros) {
   stepMicros = micros ? micros->data() : nullptr;
   ThreadScope threads(owner->usesOpenMp(), owner->threads());
   if (stream)
-    if (Status status = owner->device()->makeCurrent(); !status)
+    if (Status status = readyDevice(); !status)
       return status;
   return runOnce();
 }
@@ -545,8 +554,10 @@ Status Session::runOnce() {
       value.known = false;
   }
   recordWork();
+  isUnderWay = true;
   if (Status status = runActions(); !status)
     return status;
+  isUnderWay = false;
   return finish();
 }
 

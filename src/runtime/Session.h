@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/Frame.h"
+#include "runtime/Staging.h"
 
 namespace dovetail {
 
@@ -110,10 +111,14 @@ private:
   Status pointOutputs();
   Status runActions();
   Status moveBytes(const Action &action);
+  /// Waits for what comes from the device, before the host reads it.
+  Status arrive();
   void recordWork();
-  Expected<std::unique_ptr<device::Graph>> record(size_t first, size_t end);
+  Expected<std::unique_ptr<device::Graph>> record(size_t first, size_t &end);
   Status placeFrame();
   Status placeOnDevice(bool &lacksMemory);
+  /// Current for this thread, and done with what a run that failed has left on the stream.
+  Status readyDevice();
   /// Waits for what the device still has to do. Errors of kernels show here, where it is not known
   /// which of them it was, unless the session waits for each (`step`).
   Status finishDevice(const Action *step = nullptr);
@@ -124,6 +129,7 @@ private:
   const std::vector<int64_t> &extentsOf(uint32_t value) const;
   void *memoryOf(uint32_t value) const;
   Error failure(const Action &action, dvt_code code, const dvt_error &error) const;
+  Error stepFailure(uint32_t step, const Error &error) const;
 
   friend class UnboundStep;
 
@@ -154,7 +160,9 @@ private:
   std::vector<int64_t> signature;
   HostBuffer arena;
   device::DeviceMemory deviceArena;
-  std::unique_ptr<device::Stream> stream; ///< null where nothing runs on a device
+  std::shared_ptr<device::Stream> stream; ///< null where nothing runs on a device
+  std::unique_ptr<Staging> staging;       ///< likewise
+  bool isUnderWay = false;                ///< a run began, and was not waited for
   bool changed = true;                    ///< a binding changed since the last run
   uint64_t runs = 0;
   std::atomic<bool> cancelled{false};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a session does on a device: it has a stream and an arena there, moves bytes to and fro, and
-// waits at the end of a run and wherever the host reads.
+// waits at the end of a run and, for what it reads, wherever the host reads.
 #include "runtime/Session.h"
 
 namespace dovetail {
@@ -30,16 +30,16 @@ Status Session::placeOnDevice(bool &lacksMemory) {
     return Status::success();
   uint64_t bytes = current->frame->deviceArenaBytes;
   if (deviceArena.bytes() < bytes) {
-    if (Status status = finishDevice(); !status)
-      return status;
-    deviceArena.reset();
-    auto memory = owner->device()->allocate(bytes);
+    deviceArena.reset(); // in the stream's order
+    auto memory = owner->device()->allocate(bytes, stream);
     lacksMemory = !memory;
     if (!memory)
-      return unavailable("no memory on the device for {} bytes of intermediate results: {}", bytes,
-                         memory.error().message);
+      return unavailable("no memory on the device for {} bytes of intermediate results, and no "
+                         "kernels that take less: {}; run smaller batches",
+                         bytes, memory.error().message);
     deviceArena = std::move(*memory);
   }
+  staging->reserve(current->frame->stagedBytes, owner->log());
   current->frame->placeOnDevice(deviceArena.address(), stream->handle());
   if (current->arenaAt != deviceArena.address()) {
     current->recorded.clear(); // it has the addresses of before
@@ -49,25 +49,49 @@ Status Session::placeOnDevice(bool &lacksMemory) {
   return Status::success();
 }
 
+Status Session::readyDevice() {
+  Status status = owner->device()->makeCurrent();
+  if (status && isUnderWay) {
+    (void)stream->synchronize(); // its error was that run's
+    staging->drop();
+    isUnderWay = false;
+  }
+  return status;
+}
+
+/// What comes from the device is there after arrive(); what goes there may change here afterwards.
 Status Session::moveBytes(const Action &action) {
   if (action.bytes == 0)
     return Status::success();
-  device::DeviceDriver &driver = owner->device()->driver();
   void *from = action.args.inputs[0].data, *to = action.args.outputs[0].data;
-  bool toDevice = action.kind == Action::Kind::ToDevice;
-  Status status = toDevice ? driver.copyToDevice(reinterpret_cast<device::DeviceAddress>(to), from,
-                                                 action.bytes, stream->handle())
-                           : driver.copyToHost(to, reinterpret_cast<device::DeviceAddress>(from),
-                                               action.bytes, stream->handle());
-  // What is read here must have come; what is read there may change here afterwards.
-  if (status && (!toDevice || stepMicros))
+  if (action.kind == Action::Kind::ToHost) {
+    Status status = staging->toHost(to, reinterpret_cast<device::DeviceAddress>(from), action.bytes,
+                                    action.staged, action.step);
+    if (!status)
+      return stepFailure(action.step, status.error());
+    return stepMicros ? arrive() : Status::success();
+  }
+  Status status = staging->toDevice(reinterpret_cast<device::DeviceAddress>(to), from, action.bytes,
+                                    action.staged);
+  if (status && stepMicros)
     status = stream->synchronize();
-  if (!status)
-    return Error{status.error().kind,
-                 fmt::format("step '{}'{}: {}", block.steps[action.step].label,
-                             toDevice || stepMicros ? "" : ", or one before it on the device",
-                             status.error().message)};
-  return Status::success();
+  return status ? Status::success() : Status(stepFailure(action.step, status.error()));
+}
+
+Status Session::arrive() {
+  if (!staging || !staging->isAwaited())
+    return Status::success();
+  uint32_t step = staging->awaitedStep();
+  Status status = staging->arrive();
+  return status ? Status::success() : Status(stepFailure(step, status.error()));
+}
+
+/// Of a transfer; what runs before it on the device shows its errors here, too, unless each step is
+/// waited for.
+Error Session::stepFailure(uint32_t step, const Error &error) const {
+  return {error.kind,
+          fmt::format("step '{}'{}: {}", block.steps[step].label,
+                      stepMicros ? "" : ", or one before it on the device", error.message)};
 }
 
 } // namespace dovetail

@@ -26,18 +26,23 @@ void Session::recordWork() {
     end = size_t(next - actions.begin());
     if (end - first < kFewest)
       continue;
-    auto graph = record(first, end);
+    size_t until = end;
+    auto graph = record(first, until);
     if (!graph) {
       owner->log()(LogLevel::Debug, "kernels are given to the device one by one: {}",
                    graph.error().message);
       current->recorded.clear();
       return;
     }
-    current->recorded.push_back({first, end, std::move(*graph)});
+    if (until - first >= kFewest)
+      current->recorded.push_back({first, until, std::move(*graph)});
+    end = until; // what comes behind a kernel that waits begins anew
   }
 }
 
-Expected<std::unique_ptr<device::Graph>> Session::record(size_t first, size_t end) {
+/// Kernels from `first` on, up to `end` or, which `end` then is, to one that refuses to be
+/// recorded.
+Expected<std::unique_ptr<device::Graph>> Session::record(size_t first, size_t &end) {
   device::Device &device = *owner->device();
   if (Status status = device.driver().beginCapture(stream->handle()); !status)
     return status.takeError();
@@ -45,7 +50,10 @@ Expected<std::unique_ptr<device::Graph>> Session::record(size_t first, size_t en
   for (size_t i = first; i < end && status; ++i) {
     const Action &action = current->frame->actions[i];
     dvt_error error{};
-    if (dvt_code code = action.run(action.kernel, &action.args, &error); code != DVT_OK)
+    dvt_code code = action.run(action.kernel, &action.args, &error);
+    if (code == DVT_UNSUPPORTED)
+      end = i;
+    else if (code != DVT_OK)
       status = failure(action, code, error);
   }
   auto graph = device.endCapture(*stream); // in any case

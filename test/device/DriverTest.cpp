@@ -8,11 +8,14 @@
 #include <gmock/gmock.h>
 
 #include "SimulatedDriver.h"
+#include "Surroundings.h"
 #include "device/DeviceDescription.h"
+#include "device/PtxVersion.h"
 #include "support/DeviceKernel.h"
 
 using namespace dovetail;
 using namespace dovetail::device;
+using test::Surroundings;
 using testing::HasSubstr;
 
 namespace {
@@ -231,6 +234,80 @@ TEST_P(Driver, MemoryIsUsedAgain) {
   EXPECT_EQ(device->pooledBytes(), 0u) << "what waited was given back first";
 }
 
+TEST_P(Driver, MemoryComesInTheOrderOfAStream) {
+  ASSERT_TRUE(driver().hasPools(0));
+  uint64_t pools = count("pool allocations"), blocks = count("blocks");
+  std::shared_ptr<Stream> owner(std::move(*device->createStream()));
+  {
+    auto memory = device->allocate(400, owner);
+    ASSERT_TRUE(memory) << memory.error().message;
+    EXPECT_EQ(memory->address() % 256, 0u);
+    std::vector<float> values = ramp(100), result(100);
+    ASSERT_TRUE(driver().copyToDevice(memory->address(), values.data(), 400, owner->handle()));
+    ASSERT_TRUE(driver().copyToHost(result.data(), memory->address(), 400, owner->handle()));
+    EXPECT_EQ(result, values);
+    ASSERT_TRUE(driver().fill(memory->address(), 0, 400, owner->handle()));
+  }
+  EXPECT_EQ(count("blocks"), blocks + 1) << "the stream has not come to it";
+  ASSERT_TRUE(owner->synchronize());
+  EXPECT_EQ(count("blocks"), blocks);
+  EXPECT_EQ(count("pool allocations"), pools + 1);
+  auto tooMuch = device->allocate(uint64_t(5) << 30, owner);
+  ASSERT_FALSE(tooMuch);
+  EXPECT_THAT(tooMuch.error().message, HasSubstr("bytes are wanted"));
+}
+
+TEST_P(Driver, WithoutPoolsStreamsAreWaitedFor) {
+  const Surroundings none("DOVETAIL_SIMULATED_NO_POOLS", "1");
+  EXPECT_FALSE(driver().hasPools(0));
+  std::shared_ptr<Device> plain = openSimulated(GetParam());
+  ASSERT_NE(plain, nullptr);
+  std::shared_ptr<Stream> owner(std::move(*plain->createStream()));
+  uint64_t before = count("pool allocations"), waits = count("synchronisations");
+  {
+    auto memory = plain->allocate(400, owner);
+    ASSERT_TRUE(memory) << memory.error().message;
+    ASSERT_TRUE(driver().fill(memory->address(), 0, 400, owner->handle()));
+  }
+  EXPECT_EQ(count("synchronisations"), waits + 1);
+  EXPECT_EQ(count("pool allocations"), before);
+  EXPECT_EQ(plain->pooledBytes(), 512u);
+}
+
+TEST_P(Driver, WrongUseOfPoolsIsNoticed) {
+  auto pool = driver().createPool(0);
+  ASSERT_TRUE(pool) << pool.error().message;
+  auto memory = driver().allocate(400, *pool, stream->handle());
+  ASSERT_TRUE(memory) << memory.error().message;
+  Status early = driver().destroyPool(*pool);
+  ASSERT_FALSE(early);
+  EXPECT_THAT(early.error().message, HasSubstr("1 blocks of the pool were not freed"));
+  Status plain = driver().free(*memory);
+  ASSERT_FALSE(plain);
+  EXPECT_THAT(plain.error().message, HasSubstr("goes back in a stream's order"));
+  ASSERT_TRUE(driver().free(*memory, stream->handle()));
+  Status again = driver().free(*memory, stream->handle());
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().message, HasSubstr("was freed before"));
+  EXPECT_TRUE(driver().destroyPool(*pool));
+  EXPECT_FALSE(driver().destroyPool(*pool));
+}
+
+TEST_P(Driver, WrongUseOfPinnedMemoryIsNoticed) {
+  DeviceMemory memory = upload(ramp(2000));
+  auto pinned = device->allocatePinned(4096);
+  ASSERT_TRUE(pinned);
+  expectFailure(
+      driver().copyToHost(pinned->data() + 2048, memory.address(), 4096, stream->handle()),
+      "leave a block of 4096 that is pinned");
+  const Surroundings few("DOVETAIL_SIMULATED_PINNED_BYTES", "8192");
+  auto fits = device->allocatePinned(4096);
+  EXPECT_TRUE(fits);
+  auto more = device->allocatePinned(1);
+  ASSERT_FALSE(more);
+  EXPECT_THAT(more.error().message, HasSubstr("8192 of 8192 are in use"));
+}
+
 TEST_P(Driver, NothingIsLeft) {
   { // all that a device has made
     DeviceMemory memory = upload(ramp(10));
@@ -391,6 +468,24 @@ TEST_P(DriverDeathTest, NothingRunsAfterAFailure) {
       testing::ExitedWithCode(1), "an earlier kernel failed: 'deadlock'");
 }
 
+TEST_P(DriverDeathTest, PoolMemoryOnAnotherStream) {
+  auto pool = driver().createPool(0);
+  auto other = device->createStream();
+  ASSERT_TRUE(pool && other);
+  auto memory = driver().allocate(400, *pool, stream->handle());
+  ASSERT_TRUE(memory);
+  auto run = [&](bool waits) {
+    if (waits)
+      (void)stream->synchronize();
+    (void)driver().fill(*memory, 0, 400, (*other)->handle());
+    endWith((*other)->synchronize());
+  };
+  EXPECT_EXIT(run(false), testing::ExitedWithCode(1), "has not come to the allocation yet");
+  EXPECT_EXIT(run(true), testing::ExitedWithCode(0), "nothing was noticed");
+  EXPECT_TRUE(driver().free(*memory, stream->handle()));
+  EXPECT_TRUE(driver().destroyPool(*pool));
+}
+
 #if defined(__x86_64__)
 TEST_P(Driver, RunsHostKernelsOfContainers) {
   HostKernels kernels;
@@ -417,6 +512,18 @@ INSTANTIATE_TEST_SUITE_P(, Driver, testing::Values("cuda", "rocm"),
                          [](const auto &info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(, DriverDeathTest, testing::Values("cuda", "rocm"),
                          [](const auto &info) { return info.param; });
+
+TEST(Ptx, SaysWhichDriverItNeeds) {
+  EXPECT_EQ(driverForPtx("//\n.version 7.0\n.target sm_80\n"), 11000u);
+  EXPECT_EQ(driverForPtx(".version 7.8\n"), 11080u);
+  EXPECT_EQ(driverForPtx(".version 8.5"), 12050u);
+  EXPECT_EQ(driverForPtx(".version 8.6\n"), 12070u);
+  EXPECT_EQ(driverForPtx(".version 9.0\n"), 13000u);
+  EXPECT_EQ(driverForPtx(".version"), 0u);
+  EXPECT_EQ(driverForPtx(".version 8"), 0u);
+  EXPECT_EQ(driverForPtx(".version 6.3\n"), 0u);
+  EXPECT_EQ(cudaVersionText(12080), "12.8");
+}
 
 TEST(NoDriver, IsAMessage) {
   auto missing = DeviceDriver::open("cuda", "/nowhere/libcuda.so.1");

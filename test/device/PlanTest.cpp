@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "SimulatedDriver.h"
+#include "Surroundings.h"
 #include "artifact/PlanCheck.h"
 #include "plan/Planner.h"
 #include "plan/TableSketch.h"
@@ -20,6 +21,7 @@ using namespace dovetail;
 using namespace dovetail::device;
 using dovetail::plan::OpRole;
 using dovetail::plan::TableSketch;
+using test::Surroundings;
 using testing::HasSubstr;
 
 namespace {
@@ -97,6 +99,14 @@ protected:
     ModelOptions options;
     options.plugins = std::make_shared<const PluginSet>(loadPlugins(only));
     options.deviceDrivers = kDrivers;
+    return options;
+  }
+  ModelOptions loggedOptions(std::string &log) const {
+    ModelOptions options = modelOptions();
+    options.log = {[](void *out, int, const char *message) {
+                     *static_cast<std::string *>(out) += std::string(message) + "\n";
+                   },
+                   &log, LogLevel::Info};
     return options;
   }
   std::vector<float> run(Session &session, std::vector<float> &x) {
@@ -222,6 +232,51 @@ TEST_P(DevicePlan, KernelsAreGivenAsOneFromTheSecondRunOn) {
   EXPECT_EQ(count("graphs"), 0u);
 }
 
+TEST_P(DevicePlan, TransfersGoThroughPinnedMemory) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  {
+    auto model = Model::create(std::move(*made), modelOptions());
+    ASSERT_TRUE(model) << model.error().message;
+    uint64_t pinned = count("pinned copies"), pools = count("pool allocations");
+    auto session = Session::create(*model);
+    ASSERT_TRUE(session) << session.error().message;
+    EXPECT_EQ(count("pinned copies"), pinned + 1) << "the weights";
+    EXPECT_EQ(count("pinned blocks"), 1u) << "what brought the weights is gone";
+    EXPECT_EQ(count("pool allocations"), pools + 1);
+    for (int i = 0; i < 3; ++i) {
+      std::vector<float> x = input(float(10 * i));
+      EXPECT_EQ(run(**session, x), truth(x));
+    }
+    EXPECT_EQ(count("pinned copies"), pinned + 1 + 3 * 2);
+  }
+  EXPECT_EQ(count("pinned blocks"), 0u);
+  EXPECT_EQ(count("pools"), 0u);
+}
+
+TEST_P(DevicePlan, WithoutPinnedMemoryTransfersTakeLongerAndItIsSaid) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  const Surroundings none("DOVETAIL_SIMULATED_PINNED_BYTES", "0");
+  const Surroundings plain("DOVETAIL_SIMULATED_NO_POOLS", "1");
+  std::string log;
+  auto model = Model::create(std::move(*made), loggedOptions(log));
+  ASSERT_TRUE(model) << model.error().message;
+  uint64_t pinned = count("pinned copies");
+  auto session = Session::create(*model);
+  ASSERT_TRUE(session) << session.error().message;
+  for (int i = 0; i < 3; ++i) {
+    std::vector<float> x = input(float(10 * i));
+    EXPECT_EQ(run(**session, x), truth(x));
+  }
+  EXPECT_EQ(count("pinned copies"), pinned);
+  EXPECT_THAT(log, HasSubstr("transfers go through ordinary memory"));
+  EXPECT_THAT(log, HasSubstr("bytes of pinned memory are wanted"));
+  EXPECT_EQ(log.find("ordinary memory"), log.rfind("ordinary memory")) << "said once";
+}
+
 TEST_P(DevicePlan, IsStored) {
   options.only = {"simulated"};
   auto made = makePlan();
@@ -258,10 +313,28 @@ TEST_P(DevicePlan, WithoutItsDeviceItSaysSo) {
   EXPECT_EQ(model.error().kind, ErrorKind::Unavailable);
   EXPECT_THAT(model.error().message, HasSubstr("compiled for " + target()));
   EXPECT_THAT(model.error().message, HasSubstr("/nowhere/driver.so"));
-  made->device->architecture = GetParam() == "cuda" ? "sm_80" : "gfx90a";
+  made->device->architecture = GetParam() == "cuda" ? "sm_100" : "gfx90a";
   model = Model::create(*made, modelOptions());
   ASSERT_FALSE(model);
   EXPECT_THAT(model.error().message, HasSubstr("the device here is " + target()));
+}
+
+TEST_P(DevicePlan, ConstantsThatDoNotFitAreSaid) {
+  options.only = {"simulated"};
+  auto made = makePlan();
+  ASSERT_TRUE(made) << made.error().message;
+  auto device = openSimulated(GetParam());
+  ASSERT_NE(device, nullptr);
+  auto most = device->driver().freeBytes();
+  ASSERT_TRUE(most);
+  auto taken = device->driver().allocate(*most - 1000);
+  ASSERT_TRUE(taken) << taken.error().message;
+  auto model = Model::create(*made, modelOptions());
+  ASSERT_TRUE(device->driver().free(*taken));
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().kind, ErrorKind::Unavailable);
+  EXPECT_THAT(model.error().message, HasSubstr("takes 2048 bytes of constants on the device"));
+  EXPECT_THAT(model.error().message, HasSubstr("--target=cpu"));
 }
 
 TEST_P(DevicePlan, KernelsOfLessWorkspaceRunWhereMemoryDoesNotSuffice) {
@@ -279,11 +352,7 @@ TEST_P(DevicePlan, KernelsOfLessWorkspaceRunWhereMemoryDoesNotSuffice) {
   product->workspaceOffset = block.deviceArenaBytes;
   block.deviceArenaBytes += kGreedy;
   std::string log;
-  ModelOptions given = modelOptions();
-  given.log = {[](void *out, int, const char *message) {
-                 *static_cast<std::string *>(out) += std::string(message) + "\n";
-               },
-               &log, LogLevel::Info};
+  ModelOptions given = loggedOptions(log);
   {
     auto model = Model::create(*made, given);
     ASSERT_TRUE(model) << model.error().message;

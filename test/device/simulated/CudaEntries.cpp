@@ -2,7 +2,8 @@
 //
 // libcuda-sim.so: the entry points of CUDA's driver API over the simulated device. The environment
 // may say which architecture it has (DOVETAIL_SIMULATED_ARCHITECTURE, sm_90) and how much memory
-// (DOVETAIL_SIMULATED_BYTES).
+// (DOVETAIL_SIMULATED_BYTES), which version the driver has (DOVETAIL_SIMULATED_DRIVER_VERSION, as
+// cuDriverGetVersion has it), and that it has no pools of memory (DOVETAIL_SIMULATED_NO_POOLS).
 #include <cstdlib>
 #include <cstring>
 
@@ -50,7 +51,8 @@ const int ready = [] {
 
 EXPORT int cuInit(unsigned) { return init(); }
 EXPORT int cuDriverGetVersion(int *version) {
-  *version = 13000 + ready;
+  const char *given = std::getenv("DOVETAIL_SIMULATED_DRIVER_VERSION");
+  *version = (given ? std::atoi(given) : 13000) + ready;
   return Success;
 }
 EXPORT int cuDeviceGetCount(int *number) {
@@ -113,6 +115,9 @@ EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
   case 106:
     *value = int(l.blocksPerUnit);
     break;
+  case 115:
+    *value = std::getenv("DOVETAIL_SIMULATED_NO_POOLS") ? 0 : 1;
+    break;
   default:
     return InvalidValue;
   }
@@ -134,6 +139,18 @@ EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
   return allocatePinned(bytes, memory);
 }
 EXPORT int cuMemFreeHost(void *memory) { return freePinned(memory); }
+EXPORT int cuMemPoolCreate(Handle *pool, const PoolProperties *properties) {
+  return createPool(pool, properties);
+}
+EXPORT int cuMemPoolDestroy(Handle pool) { return destroyPool(pool); }
+EXPORT int cuMemPoolSetAttribute(Handle pool, int attribute, void *value) {
+  return setPoolAttribute(pool, attribute, value);
+}
+EXPORT int cuMemPoolTrimTo(Handle pool, size_t) { return trimPool(pool); }
+EXPORT int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, Handle pool, Handle stream) {
+  return allocateFromPool(address, bytes, pool, stream);
+}
+EXPORT int cuMemFreeAsync(uint64_t address, Handle stream) { return freeInOrder(address, stream); }
 EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total) {
   uint64_t left = 0, all = 0;
   int code = memoryInfo(&left, &all);
@@ -194,6 +211,7 @@ EXPORT int cuStreamBeginCapture_v2(Handle stream, int mode) { return beginCaptur
 EXPORT int cuStreamEndCapture(Handle stream, Handle *recorded) {
   return endCapture(stream, recorded);
 }
+EXPORT int cuStreamIsCapturing(Handle stream, int *status) { return isCapturing(stream, status); }
 EXPORT int cuGraphInstantiateWithFlags(Handle *graph, Handle recorded, unsigned long long) {
   return makeGraph(recorded, graph);
 }

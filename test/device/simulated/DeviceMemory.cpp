@@ -86,6 +86,14 @@ std::string DeviceMemory::check(uint64_t address, uint64_t bytes) const {
   return {};
 }
 
+uint64_t DeviceMemory::blockOf(uint64_t address) const {
+  auto after = live.upper_bound(address);
+  if (after == live.begin())
+    return 0;
+  auto [begin, size] = *std::prev(after);
+  return address - begin < size ? begin : 0;
+}
+
 std::string DeviceMemory::findStrays() {
   auto strays = [&](uint64_t from, uint64_t bytes) {
     const uint8_t *first = pointer(from);

@@ -24,6 +24,8 @@ public:
   bool covers(uint64_t address) const { return address - base < reserved; }
   /// Why these bytes are not inside one block; empty where they are.
   std::string check(uint64_t address, uint64_t bytes) const;
+  /// Where the block begins that holds the address; 0 where none does.
+  uint64_t blockOf(uint64_t address) const;
   /// What was written outside blocks since the last look; empty where nothing was.
   std::string findStrays();
 

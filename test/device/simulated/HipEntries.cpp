@@ -2,7 +2,7 @@
 //
 // libamdhip64-sim.so: the entry points of HIP's runtime over the simulated device. The environment
 // may say which architecture it has (DOVETAIL_SIMULATED_ARCHITECTURE, gfx942) and how much memory
-// (DOVETAIL_SIMULATED_BYTES).
+// (DOVETAIL_SIMULATED_BYTES), and that it has no pools of memory (DOVETAIL_SIMULATED_NO_POOLS).
 #include <cstdlib>
 #include <cstring>
 
@@ -92,6 +92,9 @@ EXPORT int hipDeviceGetAttribute(int *value, int attribute, int device) {
   case 87:
     *value = int(l.warp);
     break;
+  case 88:
+    *value = std::getenv("DOVETAIL_SIMULATED_NO_POOLS") ? 0 : 1;
+    break;
   default:
     return InvalidValue;
   }
@@ -119,6 +122,23 @@ EXPORT int hipHostMalloc(void **memory, size_t bytes, unsigned) {
   return allocatePinned(bytes, memory);
 }
 EXPORT int hipHostFree(void *memory) { return freePinned(memory); }
+EXPORT int hipMemPoolCreate(Handle *pool, const PoolProperties *properties) {
+  return createPool(pool, properties);
+}
+EXPORT int hipMemPoolDestroy(Handle pool) { return destroyPool(pool); }
+EXPORT int hipMemPoolSetAttribute(Handle pool, int attribute, void *value) {
+  return setPoolAttribute(pool, attribute, value);
+}
+EXPORT int hipMemPoolTrimTo(Handle pool, size_t) { return trimPool(pool); }
+EXPORT int hipMallocFromPoolAsync(void **memory, size_t bytes, Handle pool, Handle stream) {
+  uint64_t begin = 0;
+  int code = allocateFromPool(&begin, bytes, pool, stream);
+  *memory = reinterpret_cast<void *>(begin);
+  return code;
+}
+EXPORT int hipFreeAsync(void *memory, Handle stream) {
+  return freeInOrder(address(memory), stream);
+}
 EXPORT int hipMemGetInfo(size_t *free, size_t *total) {
   uint64_t left = 0, all = 0;
   int code = memoryInfo(&left, &all);
@@ -174,6 +194,7 @@ EXPORT int hipStreamBeginCapture(Handle stream, int mode) { return beginCapture(
 EXPORT int hipStreamEndCapture(Handle stream, Handle *recorded) {
   return endCapture(stream, recorded);
 }
+EXPORT int hipStreamIsCapturing(Handle stream, int *status) { return isCapturing(stream, status); }
 EXPORT int hipGraphInstantiate(Handle *graph, Handle recorded, Handle *, char *, size_t) {
   return makeGraph(recorded, graph);
 }

@@ -67,6 +67,8 @@ Code run(const HostFunction &function, const std::vector<uint64_t> &values, uint
   for (size_t i = 0; i < values.size(); ++i) {
     if (std::string why = checkArgument(values[i]); !why.empty())
       return breakDown(IllegalAddress, fmt::format("'{}': argument {}: {}", function.name, i, why));
+    if (state().memory.covers(values[i]) && checkOrdered(function.name.c_str(), values[i]))
+      return breakDown(IllegalAddress, lastReason);
     pointers.push_back(&values[i]);
   }
   bool isThrough = false;

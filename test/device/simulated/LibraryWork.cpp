@@ -22,6 +22,9 @@ Code runLibraryWork(const std::string &what, const std::vector<Range> &ranges,
                     const std::function<void()> &run) {
   if (std::string why = checkRanges(what, ranges); !why.empty())
     return breakDown(IllegalAddress, why);
+  for (const Range &range : ranges)
+    if (checkOrdered(what.c_str(), reinterpret_cast<uint64_t>(range.memory)))
+      return breakDown(IllegalAddress, lastReason);
   {
     DeviceMemory::Opened opened(state().memory);
     run();

@@ -110,11 +110,25 @@ Code checkDeviceRange(const char *what, uint64_t address, uint64_t bytes) {
   return why.empty() ? Success : refuse(InvalidValue, "{}: {}", what, why);
 }
 
-Code checkHostPointer(const char *what, const void *memory) {
+/// When the device comes to it.
+Code checkReached(const char *what, uint64_t address, uint64_t bytes) {
+  Code code = checkDeviceRange(what, address, bytes);
+  return code ? code : checkOrdered(what, address);
+}
+
+/// `bytes` of it may begin in pinned memory and leave it: no driver takes that.
+Code checkHostPointer(const char *what, const void *memory, uint64_t bytes) {
   if (!memory)
     return refuse(InvalidValue, "{}: the host's memory is null", what);
   if (state().memory.covers(reinterpret_cast<uint64_t>(memory)))
     return refuse(InvalidValue, "{}: the host's memory is the device's", what);
+  const auto *first = static_cast<const uint8_t *>(memory);
+  for (const auto &[begin, block] : state().pinned) {
+    const auto *from = static_cast<const uint8_t *>(begin), *to = from + block.bytes.size();
+    if (first < to && from < first + bytes && (first < from || first + bytes > to))
+      return refuse(InvalidValue, "{}: {} bytes of the host's leave a block of {} that is pinned",
+                    what, bytes, block.bytes.size());
+  }
   return Success;
 }
 
@@ -207,6 +221,8 @@ Code releaseContext(int device) {
   (void)drainAll();
   s.memory.clear();
   s.pinned.clear();
+  s.pools.clear();
+  s.ordered.clear();
   s.streams.clear();
   s.events.clear();
   s.functions.clear();
@@ -249,8 +265,16 @@ Code freeMemory(uint64_t address) {
     return code;
   if (Code code = drainAll()) // as hardware does
     return code;
+  if (state().ordered.contains(address))
+    return refuse(InvalidValue, "{:#x} is out of a pool and goes back in a stream's order",
+                  address);
   std::string why = state().memory.release(address);
   return why.empty() ? Success : refuse(InvalidValue, "{}", why);
+}
+
+uint64_t pinnedLimit() {
+  const char *bytes = std::getenv("DOVETAIL_SIMULATED_PINNED_BYTES");
+  return bytes ? std::strtoull(bytes, nullptr, 10) : UINT64_MAX;
 }
 
 Code allocatePinned(uint64_t bytes, void **memory) {
@@ -259,6 +283,12 @@ Code allocatePinned(uint64_t bytes, void **memory) {
     return code;
   if (bytes == 0 || !memory)
     return refuse(InvalidValue, "no bytes are allocated");
+  uint64_t there = 0;
+  for (const auto &[begin, block] : state().pinned)
+    there += block.bytes.size();
+  if (bytes > pinnedLimit() - std::min(there, pinnedLimit()))
+    return refuse(OutOfMemory, "{} bytes of pinned memory are wanted and {} of {} are in use",
+                  bytes, there, pinnedLimit());
   std::vector<uint8_t> block(bytes, 0xCD);
   *memory = block.data();
   state().pinned[*memory].bytes = std::move(block);
@@ -299,7 +329,7 @@ Code copyToDevice(uint64_t to, const void *from, uint64_t bytes, Handle stream) 
     return Success;
   if (queue->recorded)
     return spoil(*queue, "a copy from the host");
-  if (Code code = checkHostPointer("copy to the device", from))
+  if (Code code = checkHostPointer("copy to the device", from, bytes))
     return code;
   if (Code code = checkDeviceRange("copy to the device", to, bytes))
     return code;
@@ -310,7 +340,7 @@ Code copyToDevice(uint64_t to, const void *from, uint64_t bytes, Handle stream) 
     std::vector<uint8_t> staged(static_cast<const uint8_t *>(from),
                                 static_cast<const uint8_t *>(from) + bytes);
     give(*queue, [to, staged = std::move(staged)] {
-      if (checkDeviceRange("copy to the device", to, staged.size()))
+      if (checkReached("copy to the device", to, staged.size()))
         return breakDown(IllegalAddress, lastReason);
       state().memory.write(to, staged.data(), staged.size());
       return Success;
@@ -318,13 +348,14 @@ Code copyToDevice(uint64_t to, const void *from, uint64_t bytes, Handle stream) 
     return Success;
   }
   ++block->pending;
+  ++state().counts["pinned copies"];
   uint64_t sum = sumOf(from, bytes);
   give(*queue, [=] {
     --pinnedOf(from, bytes)->pending;
     if (sumOf(from, bytes) != sum)
       return breakDown(IllegalAddress,
                        "pinned memory was changed before its transfer was waited for");
-    if (checkDeviceRange("copy to the device", to, bytes))
+    if (checkReached("copy to the device", to, bytes))
       return breakDown(IllegalAddress, lastReason);
     state().memory.write(to, from, bytes);
     return Success;
@@ -343,14 +374,14 @@ Code copyToHost(void *to, uint64_t from, uint64_t bytes, Handle stream) {
     return Success;
   if (queue->recorded)
     return spoil(*queue, "a copy to the host");
-  if (Code code = checkHostPointer("copy to the host", to))
+  if (Code code = checkHostPointer("copy to the host", to, bytes))
     return code;
   if (Code code = checkDeviceRange("copy to the host", from, bytes))
     return code;
   ++state().counts["copies to the host"];
   Pinned *block = pinnedOf(to, bytes);
   auto copy = [=] {
-    if (checkDeviceRange("copy to the host", from, bytes))
+    if (checkReached("copy to the host", from, bytes))
       return breakDown(IllegalAddress, lastReason);
     state().memory.read(to, from, bytes);
     return Success;
@@ -360,6 +391,7 @@ Code copyToHost(void *to, uint64_t from, uint64_t bytes, Handle stream) {
     return drain(*queue, UINT64_MAX);
   }
   ++block->pending;
+  ++state().counts["pinned copies"];
   std::memset(to, 0xCD, bytes); // whoever reads before waiting shall see it
   give(*queue, [=] {
     --pinnedOf(to, bytes)->pending;
@@ -384,8 +416,8 @@ Code copyOnDevice(uint64_t to, uint64_t from, uint64_t bytes, Handle stream) {
   if (to < from + bytes && from < to + bytes)
     return refuse(InvalidValue, "copy on the device: the two overlap");
   give(*queue, [=] {
-    if (checkDeviceRange("copy on the device, to", to, bytes) ||
-        checkDeviceRange("copy on the device, from", from, bytes))
+    if (checkReached("copy on the device, to", to, bytes) ||
+        checkReached("copy on the device, from", from, bytes))
       return breakDown(IllegalAddress, lastReason);
     state().memory.copy(to, from, bytes);
     return Success;
@@ -405,7 +437,7 @@ Code fill(uint64_t to, uint8_t value, uint64_t bytes, Handle stream) {
   if (Code code = checkDeviceRange("fill", to, bytes))
     return code;
   give(*queue, [=] {
-    if (checkDeviceRange("fill", to, bytes))
+    if (checkReached("fill", to, bytes))
       return breakDown(IllegalAddress, lastReason);
     state().memory.fill(to, value, bytes);
     return Success;
@@ -418,6 +450,10 @@ uint64_t count(const std::string &what) {
   const State &s = state();
   if (what == "blocks")
     return s.memory.blocks();
+  if (what == "pools")
+    return s.pools.size();
+  if (what == "pinned blocks")
+    return s.pinned.size();
   if (what == "streams")
     return s.streams.size() - s.streams.count(0);
   if (what == "events")

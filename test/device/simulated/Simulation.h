@@ -61,6 +61,8 @@ Code freeMemory(uint64_t address);
 Code allocatePinned(uint64_t bytes, void **memory);
 Code freePinned(void *memory);
 Code memoryInfo(uint64_t *free, uint64_t *total);
+/// How much pinned memory there is at once: DOVETAIL_SIMULATED_PINNED_BYTES, where it is set.
+uint64_t pinnedLimit();
 
 // Handles are numbers in disguise, never used again; null stands for the driver's own stream.
 using Handle = void *;
@@ -68,6 +70,19 @@ Code copyToDevice(uint64_t to, const void *from, uint64_t bytes, Handle stream);
 Code copyToHost(void *to, uint64_t from, uint64_t bytes, Handle stream);
 Code copyOnDevice(uint64_t to, uint64_t from, uint64_t bytes, Handle stream);
 Code fill(uint64_t to, uint8_t value, uint64_t bytes, Handle stream);
+
+// Memory in the order of a stream: there once the stream has come to the allocation, for other
+// streams when they have waited for that, and gone when the stream comes to the freeing.
+struct PoolProperties {
+  int32_t allocation, handles, location, device;
+  uint64_t rest[9];
+};
+Code createPool(Handle *pool, const PoolProperties *properties);
+Code destroyPool(Handle pool);
+Code setPoolAttribute(Handle pool, int attribute, const void *value);
+Code trimPool(Handle pool);
+Code allocateFromPool(uint64_t *address, uint64_t bytes, Handle pool, Handle stream);
+Code freeInOrder(uint64_t address, Handle stream);
 
 Code createStream(Handle *stream);
 Code destroyStream(Handle stream);
@@ -84,6 +99,8 @@ Code elapsedMillis(Handle from, Handle to, float *millis);
 enum RecordingMode : int { OfAll = 0, OfThread = 1, Relaxed = 2 };
 Code beginCapture(Handle stream, int mode);
 Code endCapture(Handle stream, Handle *recorded);
+/// Status: 0 where it does not record, 1 where it does, 2 where that was spoilt.
+Code isCapturing(Handle stream, int *status);
 Code makeGraph(Handle recorded, Handle *graph);
 Code launchGraph(Handle graph, Handle stream);
 /// `ready`: whether it is one that was made ready, or what ended a recording.
@@ -97,11 +114,12 @@ Code allowShared(Handle function, int bytes);
 Code launch(Handle function, std::array<uint32_t, 3> blocks, std::array<uint32_t, 3> threads,
             uint32_t sharedBytes, Handle stream, void **arguments, void **extra);
 
-/// What tests ask for: "allocations", "copies to the device", "bytes to the device", "copies to the
-/// host", "launches", "library calls", "modules", "synchronisations", "graph launches", "calls" and
-/// "refusals" since the beginning; "blocks", "streams", "events", "graphs" and "live modules" that
-/// are there now. Where the environment names a file (DOVETAIL_SIMULATED_REPORT), a process that
-/// used the device adds the former to it.
+/// What tests ask for: "allocations", "pool allocations", "copies to the device", "bytes to the
+/// device", "copies to the host", "pinned copies", "launches", "library calls", "modules",
+/// "synchronisations", "graph launches", "calls" and "refusals" since the beginning; "blocks",
+/// "pools", "pinned blocks", "streams", "events", "graphs" and "live modules" that are there now.
+/// Where the environment names a file (DOVETAIL_SIMULATED_REPORT), a process that used the device
+/// adds the former to it.
 uint64_t count(const std::string &what);
 
 } // namespace simulated

@@ -54,6 +54,17 @@ struct GraphState {
   bool ready = false; ///< to be launched
 };
 
+struct PoolState {
+  uint64_t keptBytes = 0;
+  unsigned live = 0; ///< blocks that were not freed
+};
+
+/// A block out of a pool, and when it is there: once its stream has done so many operations.
+struct OrderedBlock {
+  uint64_t pool, stream, position;
+  bool isFreed = false; ///< the freeing was given to a stream
+};
+
 struct Pinned {
   std::vector<uint8_t> bytes;
   unsigned pending = 0; ///< transfers that will read or write it
@@ -68,7 +79,9 @@ struct State {
   std::string brokenReason;
   DeviceMemory memory;
   std::map<void *, Pinned> pinned;
-  std::map<uint64_t, StreamState> streams; ///< 0: the driver's own
+  std::map<uint64_t, PoolState> pools;
+  std::map<uint64_t, OrderedBlock> ordered; ///< by address
+  std::map<uint64_t, StreamState> streams;  ///< 0: the driver's own
   std::map<uint64_t, EventState> events;
   std::map<uint64_t, ModuleState> modules;
   std::map<uint64_t, FunctionState> functions;
@@ -109,6 +122,7 @@ void give(StreamState &stream, std::function<Code()> run);
 Code spoilRecording(const char *what);
 /// For what is asked of a stream that records.
 Code spoil(StreamState &stream, const char *what);
-bool isPinned(const void *memory, uint64_t bytes);
+/// Of work on a stream that the device has come to: bytes of a pool's block are there for it.
+Code checkOrdered(const char *what, uint64_t address);
 
 } // namespace simulated

@@ -202,6 +202,17 @@ Code endCapture(Handle stream, Handle *recorded) {
   return Success;
 }
 
+Code isCapturing(Handle stream, int *status) {
+  std::lock_guard lock(state().mutex);
+  if (Code code = checkContext())
+    return code;
+  StreamState *found = findStream(stream);
+  if (!found)
+    return InvalidHandle;
+  *status = !found->recorded ? 0 : found->unrecordable == Success ? 1 : 2;
+  return Success;
+}
+
 Code makeGraph(Handle recorded, Handle *graph) {
   std::lock_guard lock(state().mutex);
   if (Code code = checkContext())
