@@ -107,36 +107,47 @@ if(ONEDNN2_INCLUDE_DIR)
     set(ONEDNN2_INCLUDE_DIR "ONEDNN2_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of oneDNN 2" FORCE)
   endif()
 endif()
-# Only to compare the cudnn provider's own declarations with; recent ones hold all it uses.
-if(CUDNN_INCLUDE_DIR AND NOT EXISTS "${CUDNN_INCLUDE_DIR}")
-  unset(CUDNN_INCLUDE_DIR CACHE)
-endif()
-find_path(CUDNN_INCLUDE_DIR cudnn_graph.h
-          PATHS "${DOVETAIL_DEPS_DIR}/deps/cudnn/include" /usr/local/cuda/include)
-find_path(CUDART_INCLUDE_DIR cuda_runtime_api.h PATHS /usr/local/cuda/include)
-if(CUDNN_INCLUDE_DIR)
-  file(STRINGS "${CUDNN_INCLUDE_DIR}/cudnn_graph.h" cudnn_attention
-       REGEX "CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR")
-  if(NOT cudnn_attention OR NOT CUDART_INCLUDE_DIR)
-    set(CUDNN_INCLUDE_DIR "CUDNN_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of cuDNN" FORCE)
+# Headers of devices' libraries: only to compare declarations of our own with them, in objects that nothing
+# is linked with (dovetail_header_check). With DOVETAIL_DEVICE_HEADERS=OFF none is looked for.
+option(DOVETAIL_DEVICE_HEADERS "Compare declarations with the headers of CUDA and ROCm where they are found" ON)
+
+# Sets NAME_INCLUDE_DIR to the folder that has HEADER, if it is one recent enough to have TEXT in it (or no
+# TEXT is given), and BESIDE is there, too. A folder that is gone since it was found is forgotten.
+function(dovetail_device_header name header)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TEXT;BESIDE" "PATHS")
+  set(folder "${${name}_INCLUDE_DIR}")
+  if(NOT DOVETAIL_DEVICE_HEADERS OR (folder AND NOT EXISTS "${folder}/${header}"))
+    unset(${name}_INCLUDE_DIR CACHE)
   endif()
-endif()
-# Likewise, for the cublaslt provider's.
-if(CUBLASLT_INCLUDE_DIR AND NOT EXISTS "${CUBLASLT_INCLUDE_DIR}")
+  if(NOT DOVETAIL_DEVICE_HEADERS)
+    return()
+  endif()
+  find_path(${name}_INCLUDE_DIR ${header} PATHS ${arg_PATHS})
+  set(folder "${${name}_INCLUDE_DIR}")
+  if(NOT folder)
+    return()
+  endif()
+  set(found found)
+  if(arg_TEXT)
+    file(STRINGS "${folder}/${header}" found REGEX "${arg_TEXT}")
+  endif()
+  if(NOT found OR (arg_BESIDE AND NOT EXISTS "${folder}/${arg_BESIDE}"))
+    set(${name}_INCLUDE_DIR "${name}_INCLUDE_DIR-NOTFOUND" CACHE PATH "Folder of ${header}" FORCE)
+  endif()
+endfunction()
+
+dovetail_device_header(CUDART cuda_runtime_api.h PATHS /usr/local/cuda/include)
+if(CUDART_INCLUDE_DIR)
+  dovetail_device_header(CUDNN cudnn_graph.h TEXT CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR
+                         PATHS "${DOVETAIL_DEPS_DIR}/deps/cudnn/include" /usr/local/cuda/include)
+  dovetail_device_header(CUBLASLT cublasLt.h TEXT CUBLASLT_EPILOGUE_GELU_BIAS
+                         PATHS /usr/local/cuda/include)
+else()
+  unset(CUDNN_INCLUDE_DIR CACHE)
   unset(CUBLASLT_INCLUDE_DIR CACHE)
 endif()
-find_path(CUBLASLT_INCLUDE_DIR cublasLt.h PATHS /usr/local/cuda/include)
-if(CUBLASLT_INCLUDE_DIR)
-  file(STRINGS "${CUBLASLT_INCLUDE_DIR}/cublasLt.h" cublaslt_gelu REGEX "CUBLASLT_EPILOGUE_GELU_BIAS")
-  if(NOT cublaslt_gelu OR NOT CUDART_INCLUDE_DIR)
-    set(CUBLASLT_INCLUDE_DIR "CUBLASLT_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of cuBLASLt" FORCE)
-  endif()
-endif()
-# Likewise for the miopen provider; MIOpen's header wants HIP's beside it.
-find_path(MIOPEN_INCLUDE_DIR miopen/miopen.h PATHS /opt/rocm/include)
-if(MIOPEN_INCLUDE_DIR AND NOT EXISTS "${MIOPEN_INCLUDE_DIR}/hip/hip_runtime_api.h")
-  set(MIOPEN_INCLUDE_DIR "MIOPEN_INCLUDE_DIR-NOTFOUND" CACHE PATH "Headers of MIOpen" FORCE)
-endif()
+# MIOpen's header wants HIP's beside it.
+dovetail_device_header(MIOPEN miopen/miopen.h BESIDE hip/hip_runtime_api.h PATHS /opt/rocm/include)
 # Empty: those that setup fills, whichever these are in this version of the sources.
 set(DOVETAIL_VENDOR_FOLDERS "" CACHE STRING
     "Colon-separated folders in which the driver looks for vendor libraries first")

@@ -119,6 +119,15 @@ function(dovetail_provider name)
   set_property(GLOBAL APPEND PROPERTY DOVETAIL_PROVIDERS dovetail_${name}_provider)
 endfunction()
 
+# SOURCE compares declarations of the provider NAME with a vendor's header, found in FOLDER...; the object is
+# built and thrown away, so that the provider is the same with and without the header.
+function(dovetail_header_check name source)
+  add_library(dovetail_${name}_header_check OBJECT "${source}")
+  target_include_directories(dovetail_${name}_header_check PRIVATE
+    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
+  target_include_directories(dovetail_${name}_header_check SYSTEM PRIVATE ${ARGN})
+endfunction()
+
 function(dovetail_shared name)
   dovetail_parse(${ARGV})
   add_library(${name} SHARED ${arg_SOURCES})

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One plan with a step of each BLAS library that is here, and what becomes of it where a library is gone."""
 import json
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -14,35 +12,12 @@ from command import ESTIMATE
 LIBRARIES = {"MKL": ("mkl:gemm-packed", "libmkl_rt"), "OpenBLAS": ("openblas:sgemm", "openblas"),
              "BLIS": ("blis:sgemm", "libblis"), "libxsmm": ("xsmm:brgemm-packed", "libxsmm")}
 
-# Stands before the system's dlopen and hides libraries, as if they were not installed.
-CURTAIN = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
-void *dlopen(const char *name, int flags) {
-  void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
-  char hidden[1000] = "";
-  strncat(hidden, getenv("HIDDEN") ? getenv("HIDDEN") : "", sizeof hidden - 1);
-  for (char *part = strtok(hidden, ":"); part; part = strtok(0, ":"))
-    if (name && strstr(name, part))
-      return real("/hidden/by/the/test", flags);
-  return real(name, flags);
-}
-"""
-
 
 @pytest.fixture(scope="session")
-def curtain(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("curtain")
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    assert compiler, "a C compiler built Dovetail and is wanted here, too"
-    (folder / "curtain.c").write_text(CURTAIN)
-    subprocess.run([compiler, "-shared", "-fPIC", folder / "curtain.c", "-o", folder / "curtain.so", "-ldl"],
-                   check=True, timeout=60)
-
+def curtain(binary):
     def hide(*libraries) -> dict:
-        return {"LD_PRELOAD": str(folder / "curtain.so"), "HIDDEN": ":".join(LIBRARIES[name][1] for name in libraries)}
+        return {"LD_PRELOAD": str(binary.parents[1] / "test/curtain.so"),
+                "HIDDEN": ":".join(LIBRARIES[name][1] for name in libraries)}
     return hide
 
 
