@@ -3,13 +3,21 @@
 // dovetail check MODEL...: the problems of all regions of some models, each once; every candidate
 // of every provider is built and run once and compared with the reference by the bounds of trials.
 // What fails is printed with its problem, which 'dovetail problem' reproduces.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
-#include <set>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
 
+#include "CheckRecords.h"
+#include "CheckReport.h"
 #include "CommandLine.h"
 #include "OpenedModel.h"
+#include "plan/Evaluations.h"
+#include "plan/SharedTurns.h"
 #include "plan/Worker.h"
 
 namespace dovetail::cli {
@@ -19,133 +27,187 @@ struct CheckOptions {
   CommonOptions common;
   std::vector<std::string> models;
   double budget = 0;
+  unsigned jobs = 1;
 };
 
-struct ProviderCount {
-  size_t candidates = 0, correct = 0;
-  std::map<std::string, size_t> failed; ///< by type
+/// A problem of one or several of the models.
+struct SharedProblem {
+  plan::PosedProblem posed;
+  std::vector<size_t> models;
+  plan::Evaluation known;           ///< from earlier checks
+  std::vector<std::string> missing; ///< providers of which nothing is known
 };
 
-struct Finding {
-  std::string problem, candidate, outcome, detail;
-};
-
-struct Outcome {
-  size_t models = 0, problems = 0, checked = 0;
-  std::map<std::string, ProviderCount> providers;
-  std::vector<Finding> findings;
-
-  void add(const plan::Evaluation &evaluation, const std::string &problem) {
-    ++checked;
-    for (const plan::Trial &trial : evaluation.trials) {
-      ProviderCount &count = providers[trial.candidate.provider];
-      ++count.candidates;
-      if (trial.usable()) {
-        ++count.correct;
-        continue;
-      }
-      ++count.failed[plan::outcomeName(trial.outcome)];
-      findings.push_back(
-          {problem, trial.candidate.label(), plan::outcomeName(trial.outcome), trial.detail});
+Expected<std::vector<SharedProblem>> collect(const CheckOptions &options, const Settings &settings,
+                                             const PluginSet &plugins, CheckReport &report) {
+  std::vector<SharedProblem> problems;
+  std::unordered_map<std::string, size_t> known;
+  Progress progress("reading model");
+  for (const std::string &path : options.models) {
+    if (isArtifactFile(path))
+      return badInput("{} is an artifact, which holds one plan; candidates are checked on the "
+                      "problems of a model",
+                      path);
+    progress.show(report.modelCount() + 1, options.models.size(), path);
+    CompileOptions compile = compileOptions(settings, {});
+    compile.states = options.common.states;
+    auto posed = problemsOf(path, compile, plugins);
+    if (!posed)
+      return posed.takeError();
+    size_t model = report.addModel(path);
+    for (plan::PosedProblem &problem : *posed) {
+      auto [entry, isNew] = known.emplace(identityOf(problem), problems.size());
+      if (isNew)
+        problems.push_back({std::move(problem), {}, {}, {}});
+      std::vector<size_t> &models = problems[entry->second].models;
+      if (models.empty() || models.back() != model)
+        models.push_back(model);
     }
   }
+  for (const SharedProblem &problem : problems)
+    report.addProblem(problem.models);
+  return problems;
+}
+
+/// Goes through problems with one or several workers at once.
+class Checking {
+public:
+  Checking(const CheckOptions &options, const Settings &settings, CheckRecords &records,
+           CheckReport &report, std::vector<SharedProblem> &problems)
+      : options(options), settings(settings), records(records), report(report), problems(problems) {
+  }
+
+  Status run();
+
+private:
+  void work();
+  std::optional<size_t> take();
+  void finish(size_t turn, double seconds, Expected<plan::Evaluation> evaluation);
+  bool isSpent() const {
+    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    return options.budget > 0 && seconds.count() >= options.budget;
+  }
+
+  const CheckOptions &options;
+  const Settings &settings;
+  CheckRecords &records;
+  CheckReport &report;
+  std::vector<SharedProblem> &problems;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  Progress progress{"checking"};
+
+  std::mutex mutex; ///< of all that follows, of records and of the report
+  plan::SharedTurns turns;
+  std::vector<size_t> open; ///< problem of each turn
+  size_t finished = 0, evaluated = 0;
+  std::optional<Error> failure;
 };
 
-/// Symbols of different models may have the same names and other values.
-std::string identityOf(const plan::PosedProblem &posed) {
-  std::string text = posed.problem.text();
-  if (posed.problem.hasSymbols())
-    for (const auto &[symbol, value] : posed.representative)
-      if (text.find(symbol) != std::string::npos)
-        text += " " + symbol + "=" + std::to_string(value);
-  return text;
-}
-
-void printJson(const Outcome &outcome) {
-  nlohmann::json report{{"models", outcome.models},
-                        {"problems", outcome.problems},
-                        {"checked", outcome.checked},
-                        {"left", outcome.problems - outcome.checked},
-                        {"providers", nlohmann::json::object()},
-                        {"failures", nlohmann::json::array()}};
-  for (const auto &[name, count] : outcome.providers)
-    report["providers"][name] = {
-        {"candidates", count.candidates}, {"correct", count.correct}, {"failed", count.failed}};
-  for (const Finding &finding : outcome.findings)
-    report["failures"].push_back({{"candidate", finding.candidate},
-                                  {"outcome", finding.outcome},
-                                  {"detail", finding.detail},
-                                  {"problem", finding.problem}});
-  std::printf("%s\n", report.dump(2).c_str());
-}
-
-void print(const Outcome &outcome) {
-  for (const Finding &finding : outcome.findings)
-    std::printf("%s %s%s%s\n  %s\n", finding.candidate.c_str(), finding.outcome.c_str(),
-                finding.detail.empty() ? "" : ": ", finding.detail.c_str(),
-                finding.problem.c_str());
-  std::printf("%zu model%s, %zu problems, %zu checked%s\n", outcome.models,
-              outcome.models == 1 ? "" : "s", outcome.problems, outcome.checked,
-              outcome.checked < outcome.problems
-                  ? fmt::format("; --budget left {}", outcome.problems - outcome.checked).c_str()
-                  : "");
-  for (const auto &[name, count] : outcome.providers) {
-    std::string failed;
-    for (const auto &[type, number] : count.failed)
-      failed += fmt::format(", {} {}", number, type);
-    std::printf("%-12s %zu candidates, %zu correct%s\n", name.c_str(), count.candidates,
-                count.correct, failed.c_str());
+Status Checking::run() {
+  plan::CostModel costs{settings.target, {}, {}};
+  plan::Trial literal; // what the truth takes says how large a problem is
+  literal.candidate.provider = "reference";
+  for (size_t i = 0; i < problems.size(); ++i) {
+    SharedProblem &problem = problems[i];
+    problem.known = records.find(problem.posed, problem.missing);
+    if (problem.missing.empty()) {
+      report.add(problem.known, problem.posed.problem.text(), problem.models, true);
+      continue;
+    }
+    turns.add(costs.of(literal, problem.posed.problem, problem.posed.representative),
+              problem.models);
+    open.push_back(i);
   }
+  // Teams of several workers share the cores: who waits in spinning takes them from the others.
+  if (options.jobs > 1)
+    ::setenv("OMP_WAIT_POLICY", "passive", 0);
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < options.jobs; ++i)
+    others.emplace_back([this] { work(); });
+  work();
+  for (std::thread &other : others)
+    other.join();
+  progress.clear();
+  if (failure)
+    return std::move(*failure);
+  return Status::success();
+}
+
+std::optional<size_t> Checking::take() {
+  std::lock_guard lock(mutex);
+  if (failure || isSpent())
+    return std::nullopt;
+  auto turn = turns.next();
+  if (turn) {
+    std::string text = problems[open[*turn]].posed.problem.text();
+    progress.show(finished, open.size(), text);
+    settings.log(LogLevel::Debug, "{}", text);
+  }
+  return turn;
+}
+
+/// A worker dies with the thread that started it, so each thread has its own.
+void Checking::work() {
+  plan::Worker worker(settings.planner.worker, settings.target);
+  while (auto turn = take()) {
+    const SharedProblem &problem = problems[open[*turn]];
+    plan::EvaluationOptions request;
+    request.providers = problem.missing;
+    request.measure = false;
+    request.representative = problem.posed.representative;
+    auto begin = std::chrono::steady_clock::now();
+    auto evaluation = worker.evaluate(problem.posed.problem, request);
+    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    finish(*turn, seconds.count(), std::move(evaluation));
+  }
+}
+
+void Checking::finish(size_t turn, double seconds, Expected<plan::Evaluation> evaluation) {
+  std::lock_guard lock(mutex);
+  SharedProblem &problem = problems[open[turn]];
+  std::string text = problem.posed.problem.text();
+  turns.spend(turn, seconds);
+  ++finished;
+  if (!evaluation) {
+    // Where none was ever evaluated, no worker starts; else it is this problem's own failure.
+    if (evaluated == 0)
+      failure = evaluation.takeError();
+    else
+      report.addFailure(evaluation.error(), text, problem.models);
+    return;
+  }
+  ++evaluated;
+  records.store(problem.posed, *evaluation, problem.missing);
+  plan::append(problem.known, std::move(*evaluation));
+  report.add(problem.known, text, problem.models, false);
+  problem.known = {};
 }
 
 int runCheck(const CheckOptions &options) {
-  auto start = std::chrono::steady_clock::now();
-  auto spent = [&] {
-    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    return options.budget > 0 && seconds.count() >= options.budget;
-  };
   auto settings = makeSettings(options.common);
   if (!settings)
     return fail(settings.error());
   PluginSet plugins = loadPlugins(*settings, {});
-  Outcome outcome;
-  std::vector<plan::PosedProblem> problems;
-  std::set<std::string> seen;
-  for (const std::string &model : options.models) {
-    if (isArtifactFile(model))
-      return fail(badInput("{} is an artifact, which holds one plan; candidates are checked on the "
-                           "problems of a model",
-                           model));
-    CompileOptions compile = compileOptions(*settings, {});
-    compile.states = options.common.states;
-    auto posed = problemsOf(model, compile, plugins);
-    if (!posed)
-      return fail(posed.error());
-    ++outcome.models;
-    for (plan::PosedProblem &problem : *posed)
-      if (seen.insert(identityOf(problem)).second)
-        problems.push_back(std::move(problem));
-  }
-  outcome.problems = problems.size();
-  plan::Worker worker(settings->planner.worker, settings->target);
-  Progress progress("checking");
-  for (size_t i = 0; i < problems.size() && !spent(); ++i) {
-    const plan::PosedProblem &posed = problems[i];
-    std::string text = posed.problem.text();
-    progress.show(i, problems.size(), text);
-    settings->log(LogLevel::Debug, "{}", text);
-    plan::EvaluationOptions request;
-    request.providers = options.common.only;
-    request.measure = false;
-    request.representative = posed.representative;
-    auto evaluation = worker.evaluate(posed.problem, request);
-    if (!evaluation)
-      return fail(evaluation.error());
-    outcome.add(*evaluation, text);
-  }
-  progress.clear();
-  options.common.json ? printJson(outcome) : print(outcome);
-  return outcome.findings.empty() ? 0 : 3;
+  CheckReport report;
+  auto problems = collect(options, *settings, plugins, report);
+  if (!problems)
+    return fail(problems.error());
+  auto cache = plan::PlanCache::open(settings->cacheFolder, settings->log);
+  if (!cache)
+    return fail(cache.error());
+  const std::vector<std::string> &only = options.common.only;
+  std::map<std::string, std::string> versions;
+  for (const auto &provider : plugins.providers())
+    if (only.empty() || std::find(only.begin(), only.end(), provider->name()) != only.end())
+      versions[provider->name()] = provider->version();
+  const Provider *reference = plugins.find("reference");
+  CheckRecords records(std::move(*cache), settings->target, std::move(versions),
+                       reference ? reference->version() : "");
+  Checking checking(options, *settings, records, report, *problems);
+  if (Status status = checking.run(); !status)
+    return fail(status.error());
+  options.common.json ? report.printJson() : report.print();
+  return report.allRight() ? 0 : 3;
 }
 
 } // namespace
@@ -157,9 +219,18 @@ void addCheck(CLI::App &app, int &exitCode) {
   command->add_option("models", options->models, "ONNX models")->required();
   options->common.addTo(*command);
   command
-      ->add_option("--budget", options->budget,
-                   "seconds after which no further problem is begun (default: all are checked)")
+      ->add_option(
+          "--budget", options->budget,
+          "seconds after which no further problem is begun, shared fairly among the models "
+          "(default: all are checked)")
       ->check(seconds());
+  command
+      ->add_option("--jobs", options->jobs,
+                   "problems that are worked on at once, each by a process of its own (default: 1)")
+      ->check(wholeNumber(1, 256));
+  options->common.addCacheTo(*command);
+  command->add_flag("--no-cache", options->common.noCache,
+                    "check again what was found right before");
   command->add_option("--dim", options->common.dims, "NAME=N: value of a symbol (may be repeated)")
       ->allow_extra_args(false);
   command
