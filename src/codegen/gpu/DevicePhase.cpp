@@ -7,6 +7,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include "codegen/gpu/Threads.h"
+#include "codegen/schedule/DeviceGrid.h"
 
 namespace dovetail::codegen {
 
@@ -74,8 +75,13 @@ DevicePhaseBuilder::build(const std::string &name, const DeviceTasks &tasks,
     steps.push_back({Op::Constant, 0, int64_t(tasks.threads)});
     steps.push_back({Op::Divide});
   }
-  if (auto known = launch.blocks.constantValue())
+  if (auto known = launch.blocks.constantValue()) {
+    const int64_t most = mostBlocks(machine.isa, tasks.threads);
+    if (*known > most)
+      return badInput("a kernel of {} blocks of {} threads: a launch on {} takes {} of them",
+                      *known, tasks.threads, machine.isa.name(), most);
     launch.blocks = DeviceExpression::constant(*known);
+  }
   emitTask(emitter, tasks, count, body);
   LLVM::ReturnOp::create(builder, location, ValueRange());
   if (!emitter.failure().empty())

@@ -11,12 +11,10 @@
 
 #include <fmt/format.h>
 
+#include "codegen/schedule/DeviceGrid.h"
 #include "providers/native/CompilerDoor.h"
 
 namespace dovetail::native {
-
-/// Of a grid's one dimension, on all devices.
-static constexpr int64_t kMostBlocks = INT32_MAX;
 
 /// Those that may run, readiest first.
 static std::vector<const DeviceImage *> imagesFor(const DeviceKernel &kernel,
@@ -55,7 +53,7 @@ LoadedDeviceKernel::load(const codegen::ProblemReader &problem, const codegen::M
   if (Status status = kernel->loadModule(*parsed, machine.isa.name()); !status)
     return status.takeError();
   for (DeviceLaunch &launch : parsed->launches)
-    if (Status status = kernel->addLaunch(std::move(launch)); !status)
+    if (Status status = kernel->addLaunch(std::move(launch), machine.isa); !status)
       return status.takeError();
   return kernel;
 }
@@ -86,7 +84,7 @@ Status LoadedDeviceKernel::loadModule(const DeviceKernel &kernel, const char *ar
   return unavailable("the driver loads no image of the kernel: {}", reasons);
 }
 
-Status LoadedDeviceKernel::addLaunch(DeviceLaunch launch) {
+Status LoadedDeviceKernel::addLaunch(DeviceLaunch launch, const codegen::Isa &isa) {
   for (const DeviceArgument &argument : launch.arguments)
     if (argument.kind != DeviceArgument::Kind::Workspace &&
         (argument.tensor >= shapes.count() ||
@@ -100,7 +98,8 @@ Status LoadedDeviceKernel::addLaunch(DeviceLaunch launch) {
     return function.takeError();
   mostArguments = std::max(mostArguments, launch.arguments.size());
   auto blocks = launch.blocks.constantValue();
-  launches.push_back({std::move(launch), *function, blocks});
+  const int64_t most = codegen::mostBlocks(isa, launch.threads);
+  launches.push_back({std::move(launch), *function, blocks, most});
   return Status::success();
 }
 
@@ -130,9 +129,9 @@ Expected<int64_t> LoadedDeviceKernel::blocksOf(const Launch &launch,
       return number.takeError();
     blocks = *number;
   }
-  if (blocks < 0 || blocks > kMostBlocks)
-    return badInput("'{}' takes {} blocks of threads for these extents; a device takes {}",
-                    launch.launch.entry, blocks, kMostBlocks);
+  if (blocks < 0 || blocks > launch.mostBlocks)
+    return badInput("'{}' takes {} blocks of {} threads for these extents; the device takes {}",
+                    launch.launch.entry, blocks, launch.launch.threads, launch.mostBlocks);
   return blocks;
 }
 

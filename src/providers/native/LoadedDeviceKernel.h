@@ -39,13 +39,14 @@ private:
     DeviceLaunch launch;
     device::FunctionHandle function;
     std::optional<int64_t> blocks; ///< where no extent of a run decides
+    int64_t mostBlocks;            ///< that the device takes
   };
 
   LoadedDeviceKernel(const codegen::ProblemReader &problem,
                      std::shared_ptr<device::DeviceDriver> driver)
       : shapes(problem), driver(std::move(driver)) {}
   Status loadModule(const DeviceKernel &kernel, const char *architecture);
-  Status addLaunch(DeviceLaunch launch);
+  Status addLaunch(DeviceLaunch launch, const codegen::Isa &isa);
   dvt_code check(const dvt_run_args &args, dvt_error *error) const;
   Expected<int64_t> blocksOf(const Launch &launch, const dvt_run_args &args) const;
   uint64_t valueOf(const DeviceArgument &argument, const dvt_run_args &args) const;

@@ -231,6 +231,47 @@ TEST_P(OnDevice, WhatIsNoKernelForItIsRefused) {
   EXPECT_THAT(std::string(loaded.error.message), HasSubstr("it is not an image of kernels"));
 }
 
+TEST_P(OnDevice, GridsStayWithinWhatADeviceTakes) {
+  // More elements than HIP can count threads, and far from what CUDA takes.
+  constexpr int64_t kExtents[] = {65537, 65536};
+  Made made = make("problem(%0: f32[N,65536]) %1: f32[N,65536] = relu@14(%0) return(%1)");
+  Loaded loaded;
+  load(*native(), made.problem, made.candidate, made.bytes, loaded);
+  ASSERT_EQ(loaded.code, DVT_OK) << loaded.error.message;
+  if (!isCuda()) {
+    float x = 0;
+    DeviceMemory memory = upload(&x, sizeof x);
+    dvt_tensor in{reinterpret_cast<void *>(memory.address()),
+                  kExtents,
+                  nullptr,
+                  2,
+                  DVT_F32,
+                  DVT_MEMORY_DEVICE};
+    dvt_tensor out = in;
+    dvt_run_args args{};
+    args.struct_size = sizeof args;
+    args.input_count = args.output_count = 1;
+    args.inputs = &in;
+    args.outputs = &out;
+    args.stream = stream->handle();
+    dvt_error error{};
+    EXPECT_EQ(native()->functions().run(loaded.kernel, &args, &error), DVT_BAD_INPUT);
+    EXPECT_THAT(std::string(error.message),
+                HasSubstr("blocks of 256 threads for these extents; the device takes 16777215"));
+  }
+  // Extents that are known say so as they are compiled.
+  auto large = Problem::parse("problem(%0: f16[65537,65536]) %1: f16[65537,65536] = relu@14(%0) "
+                              "return(%1)");
+  ASSERT_TRUE(large) << large.error().message;
+  for (const Candidate &candidate : native()->propose(target, *large).candidates) {
+    auto bytes = native()->compile(target, *large, candidate);
+    EXPECT_EQ(bool(bytes), isCuda()) << candidate.label();
+    if (!bytes) {
+      EXPECT_THAT(bytes.error().message, HasSubstr("a launch on gfx942 takes 16777215"));
+    }
+  }
+}
+
 TEST_P(OnDevice, RunsAreChecked) {
   Made made = make(kRelu);
   Loaded loaded;
