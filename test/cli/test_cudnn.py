@@ -5,8 +5,10 @@ proves that calls are right, and nothing about the library's own kernels."""
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
+import makers
 from device_network import check_run, network
 
 OWN_RUNS = r"step '[^']+': native:\S+ runs instead of cudnn:\S+: "
@@ -67,6 +69,32 @@ def test_own_kernels_stand_in(dovetail, double, compiled, changed, reason):
 def test_own_kernels_take_less_workspace(dovetail, double, compiled):
     said = check_run(dovetail, compiled, error=5e-3, **double | {"DOVETAIL_SIMULATED_CUDNN_WORKSPACE": str(5 << 30)})
     assert re.search(OWN_RUNS + "the device has no memory for 5[0-9]+ bytes of workspace", said), said
+
+
+@pytest.mark.parametrize("algorithm", ["winograd", "late", "find:late"])
+def test_older_calls_run(dovetail, double, algorithm):
+    forced = [f"--force={node}=cudnn:legacy:{name}" for node, name in
+              (("residual", algorithm), ("stem", "implicit_gemm"), ("grouped", "implicit_precomp_gemm"))]
+    model = planned(dovetail, double, "cudnn,reference", *forced)
+    assert f"cudnn:legacy:{algorithm}" in dovetail("explain", "net.dvt", **double).stdout
+    assert check_run(dovetail, model, error=5e-3, **double) == ""
+
+
+@pytest.mark.parametrize("version", ["92001", "8907"])
+def test_older_calls_run_on_other_versions(dovetail, double, version):
+    weights = np.random.default_rng(5).uniform(-1, 1, (4, 3, 3, 3)).astype(np.float32)
+    model = makers.model([makers.node("Conv", "x w", "c", name="conv"), makers.node("Relu", "c", "y")],
+                         [makers.value("x", [1, 3, 6, 6])], [makers.value("y", [1, 4, 4, 4])],
+                         [makers.constant("w", weights)])
+    dovetail("compile", dovetail.write("conv.onnx", model), "--target=cuda:sm_90", "--select=estimate", "--no-cache",
+             "--only=cudnn,reference", "--force=conv=cudnn:legacy:gemm", "-o", "conv.dvt", **double)
+    x = np.random.default_rng(6).uniform(-1, 1, (1, 3, 6, 6)).astype(np.float32)
+    np.save(dovetail.folder / "x.npy", x)
+    dovetail("run", "conv.dvt", "--input", "x=x.npy", "--output", "y.npz",
+             **double | {"DOVETAIL_SIMULATED_CUDNN_VERSION": version})
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+    wanted = np.maximum(np.einsum("ncyxhw,ochw->noyx", windows, weights), 0)
+    np.testing.assert_allclose(np.load(dovetail.folder / "y.npz")["y"], wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("changed, reason", [

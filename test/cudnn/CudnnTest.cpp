@@ -112,8 +112,12 @@ protected:
       EXPECT_GT(candidate.estimateMicros, 0) << candidate.label();
       EXPECT_TRUE(kTypes.count(candidate.numerics.substr(0, candidate.numerics.find('-'))))
           << candidate.numerics;
-      EXPECT_NE(candidate.algorithm.find(":eng"), std::string::npos) << candidate.algorithm;
     }
+    // The older calls stand behind; they have tests of their own.
+    std::erase_if(proposal.candidates,
+                  [](const auto &each) { return each.algorithm.starts_with("legacy:"); });
+    for (const Candidate &candidate : proposal.candidates)
+      EXPECT_NE(candidate.algorithm.find(":eng"), std::string::npos) << candidate.algorithm;
     return proposal;
   }
   /// The plan for a candidate, which states the engine and settings of its name.
@@ -203,6 +207,39 @@ TEST_F(Cudnn, ResidualsAndActivationsAreTakenIn) {
         std::any_of(sum.candidates.begin(), sum.candidates.end(),
                     [](const auto &candidate) { return candidate.inputLayouts[0] == "acdb"; }));
   }
+}
+
+TEST_F(Cudnn, TheOlderCallsAreOnOffer) {
+  const Target target = deviceTarget("sm_90");
+  const Problem problem = *Problem::parse(kConvolution);
+  const Proposal proposal = provider->propose(target, problem);
+  std::map<std::string, std::string> classes;
+  double slowestEngine = 0, fastest = 1e9;
+  for (const Candidate &candidate : proposal.candidates) {
+    if (!candidate.algorithm.starts_with("legacy:")) {
+      slowestEngine = std::max(slowestEngine, candidate.estimateMicros);
+      continue;
+    }
+    classes[candidate.algorithm] = candidate.numerics;
+    fastest = std::min(fastest, candidate.estimateMicros);
+    const Expected<std::vector<uint8_t>> kernel = provider->compile(target, problem, candidate);
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    EXPECT_TRUE(kernel->empty()) << "any version runs it";
+  }
+  const std::map<std::string, std::string> wanted{{"legacy:implicit_gemm", "f32"},
+                                                  {"legacy:implicit_precomp_gemm", "f32"},
+                                                  {"legacy:implicit_precomp_gemm:tf32", "tf32"},
+                                                  {"legacy:gemm", "f32"},
+                                                  {"legacy:fft", "f32-fft"},
+                                                  {"legacy:fft_tiling", "f32-fft"},
+                                                  {"legacy:winograd", "f32-winograd"},
+                                                  {"legacy:winograd_nonfused", "f32-winograd"},
+                                                  {"legacy:late", "f32"},
+                                                  {"legacy:late:tf32", "tf32"},
+                                                  {"legacy:find:late", "f32"},
+                                                  {"legacy:find:late:tf32", "tf32"}};
+  EXPECT_EQ(classes, wanted);
+  EXPECT_LT(fastest, slowestEngine * 100); // both are estimated
 }
 
 TEST_F(Cudnn, TheSameInEveryProcess) {

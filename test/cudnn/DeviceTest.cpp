@@ -20,8 +20,10 @@ namespace {
 
 /// By class of rounding: relative to the largest result, for sums of up to some tens of terms.
 const std::map<std::string, double> kBounds = {
-    {"f32", 1e-6},          {"f32-winograd", 1e-6}, {"tf32", 2e-3},           {"f16", 2e-3},
-    {"f16-winograd", 2e-3}, {"bf16", 1.6e-2},       {"bf16-winograd", 1.6e-2}};
+    {"f32", 1e-6},       {"f32-winograd", 1e-6}, {"f32-fft", 1e-6},
+    {"tf32", 2e-3},      {"f16", 2e-3},          {"f16-winograd", 2e-3},
+    {"f16-fft", 2e-3},   {"bf16", 1.6e-2},       {"bf16-winograd", 1.6e-2},
+    {"bf16-fft", 1.6e-2}};
 
 constexpr const char *kProduct =
     "problem(%0: f32[5,7], %1: const f32[7,6], %2: const f32[6]) %3: f32[5,6] = mat_mul@13(%0, "
@@ -38,19 +40,25 @@ std::string convolution(const std::string &type) {
 
 class CudnnDevice : public CudnnDoubleFixture {
 protected:
-  /// Runs all there is for the problem and compares; gives the algorithms with their layouts.
-  std::set<std::string> check(const std::string &text) {
+  /// Runs all there is for the problem, by graphs or by the older calls, and compares; gives the
+  /// algorithms with their layouts.
+  std::set<std::string> check(const std::string &text, bool isLegacy = false) {
     SCOPED_TRACE(text);
     const DeviceCase given(text);
     std::set<std::string> names;
     for (const Candidate &candidate : propose(given).candidates) {
       SCOPED_TRACE(candidate.label());
+      if (candidate.algorithm.starts_with("legacy:") != isLegacy)
+        continue;
       names.insert(candidate.algorithm + " " + candidate.outputLayouts[0]);
       const DeviceKernel kernel(device, *provider, target, given, candidate);
       EXPECT_EQ(kernel.code(), DVT_OK) << kernel.message();
       if (kernel.code() != DVT_OK)
         continue;
-      EXPECT_EQ(kernel.workspaceBytes(), candidate.workspaceBytes);
+      if (isLegacy)
+        EXPECT_LE(kernel.workspaceBytes(), candidate.workspaceBytes);
+      else
+        EXPECT_EQ(kernel.workspaceBytes(), candidate.workspaceBytes);
       std::string failure;
       const double worst = kernel.run(failure);
       EXPECT_GE(worst, 0) << failure;
@@ -238,4 +246,94 @@ TEST_F(CudnnDevice, PlansMayWantMoreWorkspaceThanWasSaid) {
   EXPECT_EQ(kernel.workspaceBytes(), 12345u);
   std::string failure;
   EXPECT_GE(kernel.run(failure), 0) << failure;
+}
+
+TEST_F(CudnnDevice, OlderCallsByEveryAlgorithm) {
+  const std::set<std::string> names = check(convolution("f32"), true);
+  EXPECT_THAT(names, testing::IsSupersetOf(
+                         {"legacy:implicit_gemm ", "legacy:implicit_gemm acdb",
+                          "legacy:implicit_precomp_gemm:tf32 acdb", "legacy:gemm ", "legacy:fft ",
+                          "legacy:fft_tiling ", "legacy:winograd ", "legacy:winograd_nonfused ",
+                          "legacy:late ", "legacy:find:late ", "legacy:late:tf32 acdb"}));
+  EXPECT_EQ(names.count("legacy:fft acdb"), 0u);
+  check(convolution("f16"), true);
+  check("problem(%0: bf16[1,4,5,5], %1: const bf16[6,4,3,3]) %2: bf16[1,6,3,3] = conv@11(%0, %1) "
+        "{dilations=[1,1], group=1, kernel_shape=[3,3], pads=[0,0,0,0], strides=[1,1]} return(%2)",
+        true);
+  check("problem(%0: f32[1,6,11,9], %1: const f32[4,3,3,2]) %2: f32[1,4,5,10] = conv@11(%0, %1) "
+        "{dilations=[2,1], group=2, kernel_shape=[3,2], pads=[1,1,1,1], strides=[2,1]} return(%2)",
+        true);
+  check("problem(%0: f32[1,2,3,4,5], %1: const f32[3,2,2,3,1]) %2: f32[1,3,2,4,5] = conv@11(%0, "
+        "%1) {dilations=[1,1,1], group=1, kernel_shape=[2,3,1], pads=[0,1,0,0,1,0], "
+        "strides=[1,1,1]} return(%2)",
+        true);
+}
+
+TEST_F(CudnnDevice, OlderCallsForWhatFollowsAConvolution) {
+  for (const std::string type : {"f32", "f16"})
+    for (const std::string bend : {"relu@14(%6)", "sigmoid@13(%6)", "tanh@13(%6)",
+                                   "elu@6(%6) {alpha=0.7f}", "clip@13(%6, %4, %5)", "identity"}) {
+      std::string text = "problem(%0: T[1,3,6,5], %1: const T[4,3,1,1], %2: const T[4], %3: "
+                         "T[1,4,6,5]";
+      const bool clips = bend.starts_with("clip");
+      if (clips && type == "f16") // the truth has no literals of f16
+        continue;
+      text += clips ? ", %4: T[] {0}, %5: T[] {1.5}" : "";
+      const std::string ops =
+          " = conv@11(%0, %1, %2) {dilations=[1,1], group=1, kernel_shape=[1,1], "
+          "pads=[0,0,0,0], strides=[1,1]}; ";
+      const int first = clips ? 6 : 4;
+      auto name = [&](int i) { return "%" + std::to_string(first + i); };
+      text += ") " + name(0) + ": T[1,4,6,5]" + ops + name(1) + ": T[1,4,6,5] = add@14(" + name(0) +
+              ", %3)";
+      if (bend != "identity") {
+        std::string call = bend;
+        call.replace(call.find("%6"), 2, name(1));
+        text += "; " + name(2) + ": T[1,4,6,5] = " + call;
+      }
+      text += " return(" + name(bend == "identity" ? 1 : 2) + ")";
+      for (size_t at = 0; (at = text.find("T[", at)) != std::string::npos;)
+        text.replace(at, 1, type);
+      EXPECT_FALSE(check(text, true).empty()) << text;
+    }
+}
+
+TEST_F(CudnnDevice, OlderCallsSayWhatTheyDoNotTake) {
+  auto legacyOf = [&](const std::string &text) { return check(text, true).size(); };
+  const std::string window =
+      "{dilations=[1,1], group=1, kernel_shape=[3,3], pads=[0,0,1,1], strides=[1,1]}";
+  EXPECT_EQ(legacyOf("problem(%0: f32[1,2,5,5], %1: const f32[3,2,3,3]) %2: f32[1,3,4,4] = "
+                     "conv@11(%0, %1) " +
+                     window + " return(%2)"),
+            0u);
+  EXPECT_EQ(legacyOf(kProduct), 0u);
+}
+
+TEST_F(CudnnDevice, OlderCallsKeepToTheWorkspaceOfThePlan) {
+  const DeviceCase given(convolution("f32"));
+  for (Candidate candidate : propose(given).candidates) {
+    if (candidate.algorithm != "legacy:implicit_precomp_gemm" &&
+        candidate.algorithm != "legacy:late")
+      continue;
+    candidate.workspaceBytes = 100;
+    const DeviceKernel kernel(device, *provider, target, given, candidate, {});
+    if (candidate.algorithm == "legacy:late") { // there is one that takes none
+      EXPECT_EQ(kernel.code(), DVT_OK) << kernel.message();
+      EXPECT_EQ(kernel.workspaceBytes(), 0u);
+    } else {
+      EXPECT_EQ(kernel.code(), DVT_UNSUPPORTED);
+      EXPECT_THAT(kernel.message(), HasSubstr("takes 4096 bytes of workspace, the plan has 100"));
+    }
+  }
+}
+
+TEST_F(CudnnDevice, OlderVersionsHaveTheOlderCallsAlone) {
+  const Surroundings old("DOVETAIL_SIMULATED_CUDNN_VERSION", "8907");
+  load();
+  EXPECT_EQ(provider->version(), "1+cuDNN-8.9.7");
+  EXPECT_TRUE(check(convolution("f32")).empty());
+  EXPECT_FALSE(check(convolution("f32"), true).empty());
+  const Proposal product = provider->propose(target, *Problem::parse(kProduct));
+  ASSERT_TRUE(product.candidates.empty());
+  EXPECT_THAT(product.refusals.at(0).reason, HasSubstr("version 8.9.7 found, 9.8.0 or a later"));
 }

@@ -11,35 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "providers/LibraryObject.h"
 #include "providers/blaslt/Driver.h"
 #include "providers/blaslt/Form.h"
 #include "providers/blaslt/Library.h"
 
 namespace dovetail::blaslt {
 
-/// A descriptor of the library, destroyed with this. Moves only.
-class Descriptor {
-public:
-  Descriptor() = default;
-  Descriptor(void *descriptor, Status (*destroy)(void *))
-      : descriptor(descriptor), destroy(destroy) {}
-  Descriptor(Descriptor &&other) noexcept
-      : descriptor(std::exchange(other.descriptor, nullptr)), destroy(other.destroy) {}
-  Descriptor &operator=(Descriptor &&other) noexcept {
-    std::swap(descriptor, other.descriptor);
-    std::swap(destroy, other.destroy);
-    return *this;
-  }
-  ~Descriptor() {
-    if (descriptor)
-      destroy(descriptor);
-  }
-  void *get() const { return descriptor; }
-
-private:
-  void *descriptor = nullptr;
-  Status (*destroy)(void *) = nullptr;
-};
+using Descriptor = providers::Owned<void *>;
 
 class Kernel {
 public:

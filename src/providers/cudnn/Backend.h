@@ -21,6 +21,7 @@ public:
     library.lastError(); // what is left of earlier calls
   }
   bool ok() const { return failure.empty(); }
+  bool isFine() const { return ok(); }
   /// What failed first: "finalising the graph: CUDNN_STATUS_...: ...". Empty when nothing did.
   const std::string &reason() const { return failure; }
   void forget() { failure.clear(); }

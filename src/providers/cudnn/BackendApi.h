@@ -217,14 +217,14 @@ enum class BehaviorNote : int { RuntimeCompilation = 0 };
 constexpr int kCrossCorrelation = 1; ///< cudnnConvolutionMode_t
 constexpr int kPropagateNan = 1;     ///< cudnnNanPropagation_t
 
-/// The functions used, without the prefix "cudnn".
+/// The functions used, without the prefix "cudnn": by everything, and by graphs.
 #define DOVETAIL_CUDNN_FUNCTIONS(F)                                                                \
   F(GetVersion, size_t, (void))                                                                    \
   F(GetErrorString, const char *, (Status))                                                        \
-  F(GetLastErrorString, void, (char *, size_t))                                                    \
   F(Create, Status, (LibraryHandle *))                                                             \
   F(Destroy, Status, (LibraryHandle))                                                              \
-  F(SetStream, Status, (LibraryHandle, DeviceStream))                                              \
+  F(SetStream, Status, (LibraryHandle, DeviceStream))
+#define DOVETAIL_CUDNN_GRAPH_FUNCTIONS(F)                                                          \
   F(BackendCreateDescriptor, Status, (DescriptorKind, Descriptor *))                               \
   F(BackendDestroyDescriptor, Status, (Descriptor))                                                \
   F(BackendFinalize, Status, (Descriptor))                                                         \

@@ -32,61 +32,112 @@ LibraryHandle Handles::of(Backend &backend, DeviceStream stream) {
   return made;
 }
 
-std::unique_ptr<Kernel> Kernel::make(std::shared_ptr<const Library> library,
-                                     std::shared_ptr<Handles> handles, const Graph &graph,
-                                     const providers::ProblemReader &problem,
-                                     const std::string &json, const std::string &driver,
-                                     dvt_code &code, std::string &reason) {
-  code = DVT_UNAVAILABLE;
-  reason = findDriverForRunning(driver);
-  if (!reason.empty())
-    return nullptr;
-  auto kernel = std::make_unique<Kernel>();
-  Backend backend(*library);
-  const auto lock = handles->lock();
-  LibraryHandle handle = handles->of(backend, nullptr);
-  if (!handle) {
-    reason = backend.reason();
-    return nullptr;
-  }
-  code = DVT_FAILED;
-  kernel->plan = Object(backend, DescriptorKind::ExecutionPlan);
-  kernel->plan.set(backend, Attribute::PlanHandle, AttributeType::Handle, 1, &handle);
-  kernel->plan.set(backend, Attribute::PlanJson, json);
-  kernel->plan.finalize(backend, "loading the plan");
-  if (!backend.ok()) {
-    reason = backend.reason();
-    return nullptr;
-  }
-  kernel->workspace = static_cast<uint64_t>(
-      std::max<int64_t>(0, kernel->plan.integer(Attribute::PlanWorkspaceBytes, 0)));
-  kernel->inputCount = problem.raw().input_count;
-  kernel->outputCount = problem.raw().output_count;
+Places::Places(const Graph &graph, const providers::ProblemReader &problem)
+    : inputCount(problem.raw().input_count), outputCount(problem.raw().output_count) {
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor &tensor = graph.tensors[i];
     if (tensor.isVirtual())
       continue;
-    Place place{Graph::uniqueId(i), false, 0, tensor.number};
+    Place place{i, false, 0, tensor.number};
     if (!tensor.number) {
       place.isResult = problem.outputPosition(tensor.value) >= 0;
       place.position = static_cast<uint32_t>(place.isResult ? problem.outputPosition(tensor.value)
                                                             : problem.inputPosition(tensor.value));
     }
-    kernel->places.push_back(place);
+    places.push_back(place);
   }
-  kernel->library = std::move(library);
-  kernel->handles = std::move(handles);
-  code = DVT_OK;
-  return kernel;
 }
 
-const Kernel::Pack *Kernel::packFor(Backend &backend, std::vector<void *> pointers) {
+std::vector<size_t> Places::tensors() const {
+  std::vector<size_t> all;
+  for (const Place &place : places)
+    all.push_back(place.tensor);
+  return all;
+}
+
+dvt_code Places::find(const dvt_run_args &args, uint64_t workspaceBytes,
+                      std::vector<void *> &addresses, std::string &reason) {
+  if (args.input_count != inputCount || args.output_count != outputCount) {
+    reason = "run with another number of operands or results than the problem's";
+    return DVT_BAD_INPUT;
+  }
+  if (args.workspace_bytes < workspaceBytes || (workspaceBytes && !args.workspace)) {
+    reason = "the workspace is smaller than workspace_bytes says";
+    return DVT_BAD_INPUT;
+  }
+  for (Place &place : places) {
+    if (place.number) {
+      addresses.push_back(&*place.number);
+      continue;
+    }
+    const dvt_tensor &tensor =
+        place.isResult ? args.outputs[place.position] : args.inputs[place.position];
+    if (tensor.memory != DVT_MEMORY_DEVICE || !tensor.data) {
+      reason = "operands and results are taken in device memory only";
+      return DVT_BAD_INPUT;
+    }
+    addresses.push_back(tensor.data);
+  }
+  return DVT_OK;
+}
+
+namespace {
+
+class PlanKernel final : public Kernel {
+public:
+  PlanKernel(const Surroundings &surroundings, const Graph &graph,
+             const providers::ProblemReader &problem)
+      : library(surroundings.library), handles(surroundings.handles), places(graph, problem) {
+    for (size_t tensor : places.tensors())
+      ids.push_back(Graph::uniqueId(tensor));
+  }
+  /// Whether it worked; what went wrong is in `backend`. Under the lock of the handles.
+  bool load(Backend &backend, LibraryHandle handle, const std::string &json) {
+    plan = Object(backend, DescriptorKind::ExecutionPlan);
+    plan.set(backend, Attribute::PlanHandle, AttributeType::Handle, 1, &handle);
+    plan.set(backend, Attribute::PlanJson, json);
+    plan.finalize(backend, "loading the plan");
+    if (backend.ok())
+      workspace = static_cast<uint64_t>(
+          std::max<int64_t>(0, plan.integer(Attribute::PlanWorkspaceBytes, 0)));
+    return backend.ok();
+  }
+  uint64_t workspaceBytes() const override { return workspace; }
+  dvt_code run(const dvt_run_args &args, std::string &reason) override {
+    std::vector<void *> pointers;
+    if (dvt_code code = places.find(args, workspace, pointers, reason); code != DVT_OK)
+      return code;
+    pointers.push_back(args.workspace);
+    Backend backend(*library);
+    const auto lock = handles->lock();
+    LibraryHandle handle = handles->of(backend, args.stream);
+    const Pack *pack = handle ? packFor(backend, std::move(pointers)) : nullptr;
+    if (pack)
+      backend.check(library->BackendExecute(handle, plan.get(), pack->object.get()), "running");
+    reason = backend.reason();
+    return backend.ok() ? DVT_OK : DVT_FAILED;
+  }
+
+private:
+  struct Pack {
+    std::vector<void *> pointers;
+    Object object;
+  };
+  const Pack *packFor(Backend &backend, std::vector<void *> pointers);
+
+  std::shared_ptr<const Library> library;
+  std::shared_ptr<Handles> handles;
+  Places places;
+  std::vector<int64_t> ids;
+  Object plan;
+  std::vector<Pack> packs; ///< of the last runs, the newest last; under the lock of the handles
+  uint64_t workspace = 0;
+};
+
+const PlanKernel::Pack *PlanKernel::packFor(Backend &backend, std::vector<void *> pointers) {
   for (const Pack &pack : packs)
     if (pack.pointers == pointers)
       return &pack;
-  std::vector<int64_t> ids;
-  for (const Place &place : places)
-    ids.push_back(place.uniqueId);
   Pack made{std::move(pointers), Object(backend, DescriptorKind::VariantPack)};
   made.object.set(backend, Attribute::PackUniqueIds, ids);
   made.object.set(backend, Attribute::PackDataPointers, AttributeType::VoidPointer,
@@ -102,38 +153,23 @@ const Kernel::Pack *Kernel::packFor(Backend &backend, std::vector<void *> pointe
   return &packs.back();
 }
 
-dvt_code Kernel::run(const dvt_run_args &args, std::string &reason) {
-  if (args.input_count != inputCount || args.output_count != outputCount) {
-    reason = "run with another number of operands or results than the problem's";
-    return DVT_BAD_INPUT;
-  }
-  if (args.workspace_bytes < workspace) {
-    reason = "the workspace is smaller than workspace_bytes says";
-    return DVT_BAD_INPUT;
-  }
-  std::vector<void *> pointers;
-  for (Place &place : places) {
-    if (place.number) {
-      pointers.push_back(&*place.number);
-      continue;
-    }
-    const dvt_tensor &tensor =
-        place.isResult ? args.outputs[place.position] : args.inputs[place.position];
-    if (tensor.memory != DVT_MEMORY_DEVICE || !tensor.data) {
-      reason = "operands and results are taken in device memory only";
-      return DVT_BAD_INPUT;
-    }
-    pointers.push_back(tensor.data);
-  }
-  pointers.push_back(args.workspace);
-  Backend backend(*library);
-  const auto lock = handles->lock();
-  LibraryHandle handle = handles->of(backend, args.stream);
-  const Pack *pack = handle ? packFor(backend, std::move(pointers)) : nullptr;
-  if (pack)
-    backend.check(library->BackendExecute(handle, plan.get(), pack->object.get()), "running");
+} // namespace
+
+std::unique_ptr<Kernel> loadKernel(const Surroundings &surroundings, const Graph &graph,
+                                   const providers::ProblemReader &problem, const std::string &plan,
+                                   dvt_code &code, std::string &reason) {
+  code = DVT_UNAVAILABLE;
+  reason = findDriverForRunning(surroundings.driver);
+  if (!reason.empty())
+    return nullptr;
+  Backend backend(*surroundings.library);
+  const auto lock = surroundings.handles->lock();
+  LibraryHandle handle = surroundings.handles->of(backend, nullptr);
+  auto kernel = std::make_unique<PlanKernel>(surroundings, graph, problem);
+  const bool isLoaded = handle && kernel->load(backend, handle, plan);
+  code = isLoaded ? DVT_OK : handle ? DVT_FAILED : DVT_UNAVAILABLE;
   reason = backend.reason();
-  return backend.ok() ? DVT_OK : DVT_FAILED;
+  return isLoaded ? std::move(kernel) : nullptr;
 }
 
 } // namespace dovetail::cudnn

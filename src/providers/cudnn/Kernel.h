@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan on a device, ready to run. The device and its context are the host's: whatever is current
-// in the calling thread is used.
+// Kernels on a device, ready to run: a plan of the library for a graph, or its older calls. The
+// device and its context are the host's: whatever is current in the calling thread is used.
 #pragma once
 
 #include <map>
@@ -33,42 +33,49 @@ private:
   std::map<DeviceStream, LibraryHandle> handles;
 };
 
-class Kernel {
+/// Where the tensors of a graph lie that are not virtual: in operands and results of the problem,
+/// or here, where they are numbers.
+class Places {
 public:
-  /// `plan` is JSON of makePlan for `graph`, `driver` the file of another driver than the system's.
-  /// Null with `reason` and `code` where there is no device to run on or the plan does not load on
-  /// it.
-  static std::unique_ptr<Kernel> make(std::shared_ptr<const Library> library,
-                                      std::shared_ptr<Handles> handles, const Graph &graph,
-                                      const providers::ProblemReader &problem,
-                                      const std::string &plan, const std::string &driver,
-                                      dvt_code &code, std::string &reason);
+  Places() = default;
+  Places(const Graph &graph, const providers::ProblemReader &problem);
 
-  uint64_t workspaceBytes() const { return workspace; }
-  /// Enqueues the work on the stream of `args`. May be called by several threads at once.
-  dvt_code run(const dvt_run_args &args, std::string &reason);
+  /// Checks what a run is given, of which `workspaceBytes` are to be workspace, and finds the
+  /// addresses, in the order of tensors().
+  dvt_code find(const dvt_run_args &args, uint64_t workspaceBytes, std::vector<void *> &addresses,
+                std::string &reason);
+  std::vector<size_t> tensors() const;
 
 private:
-  /// Where a tensor of the graph lies: in an operand or result of the problem, or in `number`.
   struct Place {
-    int64_t uniqueId = 0;
+    size_t tensor = 0;
     bool isResult = false;
     uint32_t position = 0;
     std::optional<float> number;
   };
-  struct Pack {
-    std::vector<void *> pointers;
-    Object object;
-  };
-  const Pack *packFor(Backend &backend, std::vector<void *> pointers);
-
-  std::shared_ptr<const Library> library;
-  std::shared_ptr<Handles> handles;
-  Object plan;
   std::vector<Place> places;
-  std::vector<Pack> packs; ///< of the last runs, the newest last; under the lock of the handles
-  uint64_t workspace = 0;
   uint32_t inputCount = 0, outputCount = 0;
 };
+
+class Kernel {
+public:
+  virtual ~Kernel() = default;
+  virtual uint64_t workspaceBytes() const = 0;
+  /// Enqueues the work on the stream of `args`. May be called by several threads at once.
+  virtual dvt_code run(const dvt_run_args &args, std::string &reason) = 0;
+};
+
+/// What kernels are made with. `driver`: the file of another driver than the system's.
+struct Surroundings {
+  std::shared_ptr<const Library> library;
+  std::shared_ptr<Handles> handles;
+  std::string driver;
+};
+
+/// Of a plan: JSON of makePlan for `graph`. Null with `reason` and `code` where there is no device
+/// to run on or the plan does not load on it.
+std::unique_ptr<Kernel> loadKernel(const Surroundings &surroundings, const Graph &graph,
+                                   const providers::ProblemReader &problem, const std::string &plan,
+                                   dvt_code &code, std::string &reason);
 
 } // namespace dovetail::cudnn

@@ -13,8 +13,8 @@
 namespace dovetail::cudnn {
 namespace {
 
-constexpr size_t kLeastVersion = 90800; ///< the first that plans without a device
-constexpr size_t kNextMajor = 100000;
+constexpr size_t kLeastWithGraphs = 90800; ///< the first that plans without a device
+constexpr size_t kLeastVersion = 8000, kNextMajor = 100000;
 
 std::string textOf(size_t version) {
   // Up to 8 a thousand stands for the major version, from 9 on ten thousand.
@@ -24,6 +24,30 @@ std::string textOf(size_t version) {
 }
 
 } // namespace
+
+Library::Absent Library::findFunctions(void *opened) {
+  Absent absent;
+  std::string *first = nullptr;
+#define DOVETAIL_CUDNN_LOOKUP(function, result, parameters)                                        \
+  this->function = reinterpret_cast<result(*) parameters>(dlsym(opened, "cudnn" #function));       \
+  if (!this->function && first->empty())                                                           \
+    *first = "cudnn" #function;
+  first = &absent.always;
+  DOVETAIL_CUDNN_FUNCTIONS(DOVETAIL_CUDNN_LOOKUP)
+  first = &absent.graphs;
+  DOVETAIL_CUDNN_GRAPH_FUNCTIONS(DOVETAIL_CUDNN_LOOKUP)
+  first = &absent.legacy;
+  DOVETAIL_CUDNN_LEGACY_FUNCTIONS(DOVETAIL_CUDNN_LOOKUP)
+#undef DOVETAIL_CUDNN_LOOKUP
+  GetLastErrorString =
+      reinterpret_cast<void (*)(char *, size_t)>(dlsym(opened, "cudnnGetLastErrorString"));
+  return absent;
+}
+
+#define DOVETAIL_CUDNN_FORGET(function, result, parameters) this->function = nullptr;
+void Library::forgetGraphs() { DOVETAIL_CUDNN_GRAPH_FUNCTIONS(DOVETAIL_CUDNN_FORGET) }
+void Library::forgetLegacy(){DOVETAIL_CUDNN_LEGACY_FUNCTIONS(DOVETAIL_CUDNN_FORGET)}
+#undef DOVETAIL_CUDNN_FORGET
 
 std::string Library::load(const std::string &name) {
   void *opened = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -35,22 +59,25 @@ std::string Library::load(const std::string &name) {
     dlclose(opened);
     return name + ": " + reason;
   };
-  std::string absent;
-#define DOVETAIL_CUDNN_LOOKUP(function, result, parameters)                                        \
-  this->function = reinterpret_cast<result(*) parameters>(dlsym(opened, "cudnn" #function));       \
-  if (!this->function && absent.empty())                                                           \
-    absent = "cudnn" #function;
-  DOVETAIL_CUDNN_FUNCTIONS(DOVETAIL_CUDNN_LOOKUP)
-#undef DOVETAIL_CUDNN_LOOKUP
+  const Absent absent = findFunctions(opened);
   if (!GetVersion)
     return reject("has no cudnnGetVersion, is no cuDNN");
   const size_t version = GetVersion();
   const std::string found = textOf(version);
   if (version < kLeastVersion || version >= kNextMajor)
-    return reject("version " + found + " found, " + textOf(kLeastVersion) +
-                  " or a later 9.x is needed, as earlier ones cannot plan without a device");
-  if (!absent.empty())
-    return reject("version " + found + " lacks " + absent);
+    return reject("version " + found + " found, 8 and 9 are supported");
+  withoutGraphs = absent.graphs.empty() ? "" : "version " + found + " lacks " + absent.graphs;
+  if (version < kLeastWithGraphs)
+    withoutGraphs = "version " + found + " found, " + textOf(kLeastWithGraphs) +
+                    " or a later 9.x is needed, as earlier ones cannot plan without a device";
+  if (!absent.always.empty())
+    return reject("version " + found + " lacks " + absent.always);
+  if (!withoutGraphs.empty())
+    forgetGraphs();
+  if (!absent.legacy.empty())
+    forgetLegacy();
+  if (!hasGraphs() && !hasLegacy())
+    return reject(withoutGraphs + "; of the older calls it lacks " + absent.legacy);
   Dl_info place;
   file = dladdr(reinterpret_cast<void *>(GetVersion), &place) && place.dli_fname ? place.dli_fname
                                                                                  : name;
@@ -64,7 +91,7 @@ Library::Library(const char *path) {
                            [this](const std::string &name) { return load(name); });
   if (tried.empty())
     return;
-  missing = "cuDNN " + textOf(kLeastVersion) +
+  missing = "cuDNN " + textOf(kLeastWithGraphs) +
             " or a later 9.x was not found; the Python package nvidia-cudnn-cu13 (or -cu12) has "
             "it, put the folder with libcudnn.so.9 into the library path (tried: " +
             tried + ")";
@@ -72,6 +99,8 @@ Library::Library(const char *path) {
 
 std::string Library::lastError() const {
   char text[4096] = {};
+  if (!GetLastErrorString)
+    return {};
   GetLastErrorString(text, sizeof text);
   text[sizeof text - 1] = 0;
   // A trace of what was tried, a line each, innermost first; some are JSON.

@@ -2,14 +2,15 @@
 //
 // The cuDNN plug-in: the door's functions. It serves devices of CUDA, which need not be here to be
 // planned and compiled for: the target's description stands for them. Only prepare and run want
-// one.
+// one. Beside the library's graphs its older calls are on offer where they compute the problem;
+// those have nothing to compile.
 #include <algorithm>
 #include <new>
 
 #include "providers/DeviceCalls.h"
 #include "providers/cudnn/Device.h"
 #include "providers/cudnn/Driver.h"
-#include "providers/cudnn/Kernel.h"
+#include "providers/cudnn/LegacyKernel.h"
 #include "providers/cudnn/Translate.h"
 
 using namespace dovetail;
@@ -30,6 +31,7 @@ struct dvt_provider {
   std::shared_ptr<const Library> library; ///< kernels hold it, too
   std::shared_ptr<Handles> handles;
   std::string version, driver; ///< the file of another driver than the system's
+  Surroundings surroundings() const { return {library, handles, driver}; }
   dvt_library_info libraryInfo;
   dvt_provider_info info;
 };
@@ -104,21 +106,27 @@ dvt_code startPlanning(const dvt_provider *provider, const dvt_target &target, P
   return backend.ok() ? DVT_OK : fail(error, DVT_BAD_INPUT, kPrefix + backend.reason());
 }
 
-void offer(const dvt_candidate_sink &sink, const Graph &graph, const Engine &engine,
+/// An engine for the graph, or a way to use the older calls.
+struct Offered {
+  std::string algorithm, numerics;
+  uint64_t workspaceBytes = 0;
+  bool isDeterministic = false;
+};
+
+void offer(const dvt_candidate_sink &sink, const Graph &graph, const Offered &offered,
            double estimateMicros) {
   const std::vector<const char *> in = providers::pointersTo(graph.inputLayouts),
                                   out = providers::pointersTo(graph.outputLayouts);
-  const std::string algorithm = graph.family + ":" + engine.name();
   dvt_candidate candidate = {};
   candidate.struct_size = sizeof candidate;
-  candidate.algorithm = algorithm.c_str();
+  candidate.algorithm = offered.algorithm.c_str();
   candidate.input_layouts = in.data();
   candidate.output_layouts = out.data();
-  candidate.workspace_bytes = engine.workspaceBytes;
+  candidate.workspace_bytes = offered.workspaceBytes;
   candidate.packing = DVT_PACKING_NONE;
   candidate.threading = DVT_THREADING_SERIAL;
-  candidate.numerics = engine.numerics.c_str();
-  candidate.deterministic = engine.isDeterministic;
+  candidate.numerics = offered.numerics.c_str();
+  candidate.deterministic = offered.isDeterministic;
   candidate.estimate_micros = estimateMicros;
   candidate.memory = DVT_MEMORY_DEVICE;
   sink.candidate(sink.context, &candidate);
@@ -144,8 +152,48 @@ bool proposeGraph(const dvt_provider *provider, const ProblemReader &problem, co
                                       [](const Engine &engine) { return engine.compiles; });
   for (size_t i = 0; i < engines.size(); ++i)
     if (++ofClass[engines[i].numerics] <= kOfEachClass || i < kFirst)
-      offer(sink, graph, engines[i], planning.device.estimateMicros(work, engines[i], i));
+      offer(sink, graph,
+            {graph.family + ":" + engines[i].name(), engines[i].numerics, engines[i].workspaceBytes,
+             engines[i].isDeterministic},
+            planning.device.estimateMicros(work, engines[i], i));
   return true;
+}
+
+/// Whether anything was offered for any of the graphs; `reason` is the library's where not.
+bool proposeGraphs(const dvt_provider *provider, const ProblemReader &problem,
+                   const std::vector<Graph> &graphs, const Planning &planning,
+                   const dvt_candidate_sink &sink, std::string &reason) {
+  bool any = false, onlyCompiles = false;
+  for (const Graph &graph : graphs) {
+    // The library's compiler takes images of convolutions with channels last only, and is slow to
+    // say so.
+    if (onlyCompiles)
+      break;
+    std::string why;
+    if (proposeGraph(provider, problem, graph, planning, sink, why, onlyCompiles))
+      any = true;
+    else if (sink.refusal && graphs.size() > 1)
+      sink.refusal(sink.context, graph.family.c_str(), why.c_str());
+    if (reason.empty())
+      reason = why;
+  }
+  return any;
+}
+
+/// Whether anything was offered by the older calls.
+bool proposeLegacy(const ProblemReader &problem, const std::vector<Graph> &graphs,
+                   const providers::DevicePeaks &peaks, const dvt_candidate_sink &sink,
+                   std::string &reason) {
+  bool any = false;
+  const providers::RoughWork work = providers::roughWork(problem);
+  for (const Graph &graph : graphs)
+    if (const std::optional<LegacyForm> form = findLegacyForm(graph, reason))
+      for (const LegacyOffer &each : legacyOffers(graph, *form)) {
+        any = true;
+        offer(sink, graph, {each.name, each.numerics, each.workspaceBytes, each.isDeterministic()},
+              estimateMicros(graph, *form, each, work, peaks));
+      }
+  return any;
 }
 
 dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
@@ -157,40 +205,62 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   const std::vector<Graph> graphs = translate(reader, reason);
   if (graphs.empty())
     return fail(error, DVT_UNSUPPORTED, kPrefix + reason);
-  Planning planning;
-  if (dvt_code code = startPlanning(provider, *target, planning, error); code != DVT_OK)
-    return code;
-  bool any = false, onlyCompiles = false;
-  for (const Graph &graph : graphs) {
-    // The library's compiler takes images of convolutions with channels last only, and is slow to
-    // say so.
-    if (onlyCompiles)
-      break;
-    std::string why;
-    if (proposeGraph(provider, reader, graph, planning, *sink, why, onlyCompiles))
-      any = true;
-    else if (sink->refusal && graphs.size() > 1)
-      sink->refusal(sink->context, graph.family.c_str(), why.c_str());
-    if (reason.empty())
-      reason = why;
+  const std::optional<providers::DevicePeaks> peaks =
+      providers::DevicePeaks::read(target->description, reason);
+  if (!peaks)
+    return fail(error, DVT_BAD_INPUT, kPrefix + reason);
+  bool any = false;
+  reason = provider->library->withoutGraphs;
+  if (provider->library->hasGraphs()) {
+    Planning planning;
+    if (dvt_code code = startPlanning(provider, *target, planning, error); code != DVT_OK)
+      return code;
+    any = proposeGraphs(provider, reader, graphs, planning, *sink, reason);
   }
+  std::string why;
+  if (provider->library->hasLegacy() && proposeLegacy(reader, graphs, *peaks, *sink, why))
+    any = true;
   return any ? DVT_OK : fail(error, DVT_UNSUPPORTED, kPrefix + reason);
 }
 
-/// The graph and engine that a candidate stands for; nothing with `reason`.
-std::optional<std::pair<Graph, Engine>> find(const ProblemReader &problem,
-                                             const dvt_candidate &candidate, std::string &reason) {
+/// What a candidate stands for: an engine for a graph, or a way to use the older calls for it.
+struct Found {
+  Graph graph;
+  std::optional<Engine> engine;
+  std::optional<LegacyForm> form;
+  LegacyOffer legacy;
+};
+
+/// The graph's own candidate of that name.
+std::optional<Found> findIn(Graph graph, const dvt_candidate &candidate) {
   const std::string_view name = candidate.algorithm;
+  if (name.starts_with(graph.family + ":"))
+    if (std::optional<Engine> engine = parseEngine(name.substr(graph.family.size() + 1)))
+      return Found{std::move(graph), std::move(engine), {}, {}};
+  std::string why;
+  std::optional<LegacyForm> form = findLegacyForm(graph, why);
+  if (!form)
+    return std::nullopt;
+  for (LegacyOffer &offer : legacyOffers(graph, *form))
+    if (offer.name == name) {
+      offer.workspaceBytes = std::min(offer.workspaceBytes, candidate.workspace_bytes);
+      return Found{std::move(graph), {}, std::move(form), std::move(offer)};
+    }
+  return std::nullopt;
+}
+
+/// Nothing with `reason`.
+std::optional<Found> find(const ProblemReader &problem, const dvt_candidate &candidate,
+                          std::string &reason) {
   for (Graph &graph : translate(problem, reason)) {
-    if (!name.starts_with(graph.family + ":") ||
-        !providers::areLayouts(candidate.input_layouts, graph.inputLayouts) ||
+    if (!providers::areLayouts(candidate.input_layouts, graph.inputLayouts) ||
         !providers::areLayouts(candidate.output_layouts, graph.outputLayouts))
       continue;
-    if (std::optional<Engine> engine = parseEngine(name.substr(graph.family.size() + 1)))
-      return std::pair(std::move(graph), std::move(*engine));
+    if (std::optional<Found> found = findIn(std::move(graph), candidate))
+      return found;
   }
   if (reason.empty())
-    reason = "nothing is called " + std::string(name) + " with these layouts";
+    reason = "nothing is called " + std::string(candidate.algorithm) + " with these layouts";
   return std::nullopt;
 }
 
@@ -202,15 +272,19 @@ dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_pro
     return fail(error, DVT_BAD_INPUT, kPrefix + "compile without a candidate");
   ProblemReader reader(*problem);
   std::string reason;
-  const auto found = find(reader, *candidate, reason);
+  const std::optional<Found> found = find(reader, *candidate, reason);
   if (!found)
     return fail(error, DVT_UNSUPPORTED, kPrefix + reason);
+  if (!found->engine)
+    return DVT_OK; // its kernel takes no bytes, and so runs on other versions, too
+  if (!provider->library->hasGraphs())
+    return fail(error, DVT_UNAVAILABLE, kPrefix + provider->library->withoutGraphs);
   Planning planning;
   if (dvt_code code = startPlanning(provider, *target, planning, error); code != DVT_OK)
     return code;
   Backend backend(*provider->library);
-  const OperationGraph graph = build(backend, found->first);
-  const std::string plan = makePlan(backend, graph, planning.properties, found->second);
+  const OperationGraph graph = build(backend, found->graph);
+  const std::string plan = makePlan(backend, graph, planning.properties, *found->engine);
   if (!backend.ok() || plan.empty())
     return fail(error, DVT_FAILED, kPrefix + candidate->algorithm + ": " + backend.reason());
   sink->bytes(sink->context, plan.data(), plan.size());
@@ -223,18 +297,28 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   *kernel = nullptr;
   if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
     return code;
-  if (!candidate || !candidate->algorithm || !args || !args->kernel || args->kernel_bytes == 0)
-    return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a candidate or its kernel");
+  if (!candidate || !candidate->algorithm || !args)
+    return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a candidate");
   ProblemReader reader(*problem);
   std::string reason;
-  const auto found = find(reader, *candidate, reason);
+  const std::optional<Found> found = find(reader, *candidate, reason);
   if (!found)
     return fail(error, DVT_UNSUPPORTED, kPrefix + reason);
-  dvt_code code = DVT_FAILED;
-  std::unique_ptr<Kernel> made =
-      Kernel::make(provider->library, provider->handles, found->first, reader,
-                   std::string(static_cast<const char *>(args->kernel), args->kernel_bytes),
-                   provider->driver, code, reason);
+  if (found->engine && (!args->kernel || args->kernel_bytes == 0))
+    return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a kernel");
+  dvt_code code = DVT_UNAVAILABLE;
+  std::unique_ptr<Kernel> made;
+  if (!found->engine && !provider->library->hasLegacy())
+    reason = "version " + provider->library->versionText + " has the older calls no more";
+  else if (found->engine && !provider->library->hasGraphs())
+    reason = provider->library->withoutGraphs;
+  else if (found->engine)
+    made = loadKernel(provider->surroundings(), found->graph, reader,
+                      std::string(static_cast<const char *>(args->kernel), args->kernel_bytes),
+                      code, reason);
+  else
+    made = makeLegacyKernel(provider->surroundings(), found->graph, *found->form, found->legacy,
+                            reader, code, reason);
   if (!made)
     return fail(error, code, kPrefix + candidate->algorithm + ": " + reason);
   *kernel = new dvt_kernel{std::move(made)};

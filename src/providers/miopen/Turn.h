@@ -8,9 +8,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "providers/LibraryObject.h"
 #include "providers/miopen/Form.h"
 #include "providers/miopen/Library.h"
 
@@ -54,34 +54,7 @@ private:
   std::string why;
 };
 
-/// An object of the library, given back when it goes. Moves only.
-template <typename Ref> class Owned {
-public:
-  using Create = Status (*)(Ref *);
-  using Destroy = Status (*)(Ref);
-  Owned() = default;
-  Owned(Ref made, Destroy destroy) : ref(made), destroy(destroy) {}
-  Owned(Turn &turn, Create create, Destroy destroy, const char *what) : destroy(destroy) {
-    if (!turn.isFine() || !turn.check(create(&ref), what))
-      ref = nullptr;
-  }
-  Owned(Owned &&other) noexcept { *this = std::move(other); }
-  Owned &operator=(Owned &&other) noexcept {
-    std::swap(ref, other.ref);
-    std::swap(destroy, other.destroy);
-    return *this;
-  }
-  ~Owned() {
-    if (ref)
-      destroy(ref);
-  }
-  Ref get() const { return ref; }
-
-private:
-  Ref ref = nullptr;
-  Destroy destroy = nullptr;
-};
-
+using providers::Owned;
 using TensorDescriptor = Owned<TensorRef>;
 using ConvolutionDescriptor = Owned<ConvolutionRef>;
 

@@ -2,6 +2,8 @@
 //
 // Runs a plan: checks what it is given now, and gives the device the work. Numbers handed over by
 // value are read at once, memory when the device comes to it.
+#include "Execution.h"
+
 #include <cstring>
 
 #include "../Elements.h"
@@ -17,13 +19,6 @@ using A = api::Attribute;
 using K = api::DescriptorKind;
 
 constexpr uint64_t kWorkspaceAlignment = 16;
-
-uint64_t spanBytes(const api::Tensor &tensor) {
-  int64_t last = 0;
-  for (size_t i = 0; i < tensor.dims.size(); ++i)
-    last += (tensor.dims[i] - 1) * tensor.strides[i];
-  return static_cast<uint64_t>((last + 1) * elementBytes(tensor.type));
-}
 
 /// Tensors at their addresses.
 class DeviceTensors : public GraphMemory {
@@ -44,16 +39,6 @@ private:
   const std::vector<void *> &addresses;
 };
 
-/// A plan with what it runs on.
-struct Run {
-  api::Graph graph;
-  std::vector<void *> addresses; ///< by tensor; null of those without memory
-  std::vector<simulated::Range> ranges;
-  void *workspace = nullptr;
-  uint64_t workspaceBytes = 0;
-  Rounding rounding;
-};
-
 void bindTensor(Entry &entry, Run &run, size_t index, int64_t id, void *address) {
   api::Tensor &tensor = run.graph.tensors[index];
   if (tensor.number) {
@@ -62,12 +47,7 @@ void bindTensor(Entry &entry, Run &run, size_t index, int64_t id, void *address)
     tensor.number = number;
     return;
   }
-  const auto place = reinterpret_cast<uint64_t>(address);
-  entry.need(place % static_cast<uint64_t>(tensor.alignment) == 0, MisalignedPointer,
-             "tensor {} does not lie at a multiple of {} bytes, as was stated", id,
-             tensor.alignment);
-  run.addresses[index] = address;
-  run.ranges.push_back({fmt::format("tensor {}", id), address, spanBytes(tensor)});
+  bindMemory(entry, run, index, fmt::format("tensor {}", id), address);
 }
 
 void bind(Entry &entry, Run &run, const KnownGraph &known, const Descriptor &pack) {
@@ -94,15 +74,8 @@ void bind(Entry &entry, Run &run, const KnownGraph &known, const Descriptor &pac
 
 void bindWorkspace(Entry &entry, Run &run, const Plan &plan, const Descriptor &pack) {
   run.workspaceBytes = plan.workspaceBytes;
-  if (run.workspaceBytes == 0)
-    return;
   run.workspace = pack.get<void *>(A::PackWorkspace);
-  entry.need(run.workspace, NullPointer, "the plan takes {} bytes of workspace and gets none",
-             run.workspaceBytes);
-  entry.need(reinterpret_cast<uint64_t>(run.workspace) % kWorkspaceAlignment == 0,
-             MisalignedPointer, "the workspace does not lie at a multiple of {} bytes",
-             kWorkspaceAlignment);
-  run.ranges.push_back({"workspace", run.workspace, run.workspaceBytes});
+  checkWorkspace(entry, run);
 }
 
 /// What an operation gives lies apart from everything else.
@@ -124,10 +97,57 @@ void expectApart(Entry &entry, const Run &run) {
 }
 
 } // namespace
+
+uint64_t spanBytes(const api::Tensor &tensor) {
+  int64_t last = 0;
+  for (size_t i = 0; i < tensor.dims.size(); ++i)
+    last += (tensor.dims[i] - 1) * tensor.strides[i];
+  return static_cast<uint64_t>((last + 1) * elementBytes(tensor.type));
+}
+
+void bindMemory(Entry &entry, Run &run, size_t tensor, const std::string &name, void *address) {
+  const api::Tensor &of = run.graph.tensors[tensor];
+  entry.need(address, NullPointer, "{} has no address", name);
+  entry.need(reinterpret_cast<uint64_t>(address) % static_cast<uint64_t>(of.alignment) == 0,
+             MisalignedPointer, "{} does not lie at a multiple of {} bytes, as was stated", name,
+             of.alignment);
+  run.addresses[tensor] = address;
+  run.ranges.push_back({name, address, spanBytes(of)});
+}
+
+void checkWorkspace(Entry &entry, Run &run) {
+  if (run.workspaceBytes == 0) {
+    run.workspace = nullptr;
+    return;
+  }
+  entry.need(run.workspace, NullPointer, "the work takes {} bytes of workspace and gets none",
+             run.workspaceBytes);
+  entry.need(reinterpret_cast<uint64_t>(run.workspace) % kWorkspaceAlignment == 0,
+             MisalignedPointer, "the workspace does not lie at a multiple of {} bytes",
+             kWorkspaceAlignment);
+  run.ranges.push_back({"workspace", run.workspace, run.workspaceBytes});
+}
+
+void enqueue(Entry &entry, const char *name, const Handle &handle, std::shared_ptr<Run> run) {
+  static const char anchor = 0;
+  if (entry.isFine())
+    expectApart(entry, *run);
+  if (!entry.isFine())
+    return;
+  const auto driver = simulated::LoadedDriver::beside(&anchor, "../libcuda-sim.so");
+  const std::string why = driver.enqueue(name, handle.stream, run->ranges, [run] {
+    // Nobody may count on what the workspace held.
+    if (run->workspace)
+      std::memset(run->workspace, 0x5A, run->workspaceBytes);
+    DeviceTensors tensors(run->graph, run->addresses);
+    (void)runGraph(run->graph, tensors, run->rounding); // checked before
+  });
+  entry.need(why.empty(), ExecutionFailed, "{}", why);
+}
+
 } // namespace cudnn_double
 
 CUDNN_ENTRY int cudnnBackendExecute(Ref handleRef, Ref planRef, Ref packRef) {
-  static const char anchor = 0;
   Entry entry("cudnnBackendExecute");
   const Handle *handle = entry.handle(handleRef);
   const Descriptor *planned = entry.final(planRef, K::ExecutionPlan, "the plan");
@@ -142,18 +162,6 @@ CUDNN_ENTRY int cudnnBackendExecute(Ref handleRef, Ref planRef, Ref packRef) {
   run->rounding = findEngine(run->graph, plan.settings, reason)->rounding;
   bind(entry, *run, *plan.graph, *pack);
   bindWorkspace(entry, *run, plan, *pack);
-  if (entry.isFine())
-    expectApart(entry, *run);
-  if (!entry.isFine())
-    return entry.end();
-  const auto driver = simulated::LoadedDriver::beside(&anchor, "../libcuda-sim.so");
-  const std::string why = driver.enqueue("cudnnBackendExecute", handle->stream, run->ranges, [run] {
-    // Nobody may count on what the workspace held.
-    if (run->workspace)
-      std::memset(run->workspace, 0x5A, run->workspaceBytes);
-    DeviceTensors tensors(run->graph, run->addresses);
-    (void)runGraph(run->graph, tensors, run->rounding); // checked as the graph was finalised
-  });
-  entry.need(why.empty(), ExecutionFailed, "{}", why);
+  enqueue(entry, "cudnnBackendExecute", *handle, run);
   return entry.end();
 }

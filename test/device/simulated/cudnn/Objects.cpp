@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Versions, handles, and how calls end.
-#include "Objects.h"
+#include "Legacy.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -136,5 +136,5 @@ CUDNN_ENTRY int cudnnDestroy(Ref handle) {
 /// For tests: descriptors and handles that were made and not destroyed.
 CUDNN_ENTRY uint64_t dvtSimulatedObjects() {
   const std::lock_guard guard(state().mutex);
-  return state().descriptors.size() + state().handles.size();
+  return state().descriptors.size() + state().handles.size() + legacyObjects();
 }
