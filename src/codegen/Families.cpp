@@ -5,6 +5,9 @@
 
 #include <cstring>
 
+#include "codegen/gpu/IndexChecks.h"
+#include "codegen/schedule/IndexDemands.h"
+
 namespace dovetail::codegen {
 
 static const EmissionFamily kFamilies[] = {
@@ -40,9 +43,15 @@ Expected<std::vector<uint8_t>> compileKernel(const ProblemReader &problem, const
   if (!family)
     return internalError("no native kernel family '{}'", schedule.family());
   KernelModule module(problem, machine);
+  if (machine.isDevice())
+    emitIndexChecks(problem, checkWordsBegin(schedule.workspaceBytes), module);
   if (Status status = family->emit(problem, machine, schedule, module); !status)
     return status.takeError();
-  return module.finish(schedule);
+  if (!machine.isDevice())
+    return module.finish(schedule);
+  Schedule whole = schedule;
+  whole.workspaceBytes = workspaceWithChecks(schedule.workspaceBytes, indexDemands(problem).size());
+  return module.finish(whole);
 }
 
 } // namespace dovetail::codegen

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "plan/Evaluations.h"
+#include "support/DeviceKernel.h"
 
 namespace dovetail::plan {
 namespace {
@@ -65,14 +66,27 @@ double flopsOf(const Problem &problem, const SymbolValues &symbols) {
   return flops;
 }
 
+/// Threads of a block in the kernel that was compiled; before that, and in libraries' kernels, what
+/// most take.
+double blockThreadsOf(const Trial &trial) {
+  constexpr uint32_t kUsual = 256;
+  uint32_t most = 0;
+  if (DeviceKernel::recognises(trial.kernel))
+    if (auto kernel = DeviceKernel::parse(trial.kernel))
+      for (const DeviceLaunch &launch : kernel->launches)
+        most = std::max(most, launch.threads);
+  return most > 0 ? most : kUsual;
+}
+
 /// Threads of a kernel for f32 that can be in flight, of those that a unit has room for.
-double occupancyOf(const Candidate &candidate, const device::DeviceDescription &d) {
+double occupancyOf(const Trial &trial, const device::DeviceDescription &d) {
+  const Candidate &candidate = trial.candidate;
   double threads = d.threadsPerUnit;
   if (candidate.registers > 0)
     threads = std::min(threads, double(d.registersPerUnit) / candidate.registers);
   if (candidate.sharedBytes > 0)
-    threads =
-        std::min(threads, double(d.sharedBytesPerUnit) / candidate.sharedBytes * d.threadsPerBlock);
+    threads = std::min(threads, double(d.sharedBytesPerUnit) / candidate.sharedBytes *
+                                    blockThreadsOf(trial));
   return std::clamp(threads / d.threadsPerUnit, 1.0 / 64, 1.0);
 }
 
@@ -93,8 +107,9 @@ double reachedPeak(const Candidate &candidate, dvt_type type, const device::Devi
 
 /// A quarter of all threads in flight hides what memory takes to answer; with fewer, speed falls in
 /// proportion (Little's law). Of the peaks kernels reach a part.
-double onDevice(const Candidate &candidate, const Problem &problem,
-                const device::DeviceDescription &d, const SymbolValues &symbols) {
+double onDevice(const Trial &trial, const Problem &problem, const device::DeviceDescription &d,
+                const SymbolValues &symbols) {
+  const Candidate &candidate = trial.candidate;
   constexpr double kMemoryEfficiency = 0.8, kEnough = 0.25;
   double bytes = 0, results = 0;
   for (const std::vector<uint32_t> *operands : {&problem.inputs, &problem.outputs})
@@ -106,7 +121,7 @@ double onDevice(const Candidate &candidate, const Problem &problem,
   // Spilled registers go through memory: each thread's once out and once back.
   bytes += 2.0 * candidate.scratchBytes * std::min(results, 1e6);
   double filled = std::min(1.0, results / (double(d.computeUnits) * d.threadsPerUnit * kEnough));
-  double share = std::min(1.0, occupancyOf(candidate, d) / kEnough) * std::max(filled, 1e-3);
+  double share = std::min(1.0, occupancyOf(trial, d) / kEnough) * std::max(filled, 1e-3);
   dvt_type type = problem.outputs.empty() ? DVT_F32 : problem.values[problem.outputs[0]].type;
   double flopsPerMicro = reachedPeak(candidate, type, d) * 1e6 * share;
   double bytesPerMicro = d.memoryGigabytesPerSecond * 1e3 * kMemoryEfficiency * share;
@@ -129,7 +144,7 @@ double CostModel::of(const Trial &trial, const Problem &problem,
   if (trial.candidate.estimateMicros >= 0)
     return trial.candidate.estimateMicros;
   if (trial.candidate.memory == DVT_MEMORY_DEVICE && description)
-    return onDevice(trial.candidate, problem, *description, representative);
+    return onDevice(trial, problem, *description, representative);
   std::string_view algorithm = trial.candidate.algorithm;
   bool slow =
       trial.candidate.provider == "reference" || algorithm.find("ref") != std::string_view::npos;

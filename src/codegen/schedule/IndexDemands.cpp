@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds the input that holds the numbers of a gather's indices. Kernels clamp indices, so that a
-// bad one reads no foreign memory; that none is bad is checked before they run.
+// bad one reads no foreign memory; that none is bad is checked before they run, or by the kernel's
+// first launches on a device.
 #include "codegen/schedule/IndexDemands.h"
 
 #include <utility>

@@ -8,11 +8,16 @@
 #include <algorithm>
 #include <alloca.h>
 #include <cstddef>
+#include <cstring>
+#include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "codegen/schedule/DeviceGrid.h"
+#include "device/PtxVersion.h"
 #include "providers/native/CompilerDoor.h"
+#include "providers/native/ValueChecks.h"
 
 namespace dovetail::native {
 
@@ -30,6 +35,24 @@ static std::vector<const DeviceImage *> imagesFor(const DeviceKernel &kernel,
       if (image.kind == kind && (kind == Kind::Host || image.architecture == architecture))
         images.push_back(&image);
   return images;
+}
+
+/// Why the driver is too old for an image; empty where nothing says so. The host form stands for
+/// what a real device would be given.
+static std::string tooOld(const DeviceKernel &kernel, const DeviceImage &image,
+                          const device::DeviceDriver &driver) {
+  const DeviceImage *text = &image;
+  if (image.kind == DeviceImage::Kind::Host)
+    text = kernel.find(DeviceImage::Kind::Ptx);
+  if (!text || text->kind != DeviceImage::Kind::Ptx)
+    return {};
+  uint32_t needed = device::driverForPtx(
+      {reinterpret_cast<const char *>(text->bytes.data()), text->bytes.size()});
+  uint32_t there = driver.versionNumber();
+  if (there == 0 || needed <= there)
+    return {};
+  return fmt::format("it needs a driver for CUDA {} or later, {} is one for {}; update the driver",
+                     device::cudaVersionText(needed), driver.path(), driver.version());
 }
 
 static std::string imagesText(const DeviceKernel &kernel) {
@@ -50,6 +73,12 @@ LoadedDeviceKernel::load(const codegen::ProblemReader &problem, const codegen::M
   if (!parsed)
     return parsed.takeError();
   kernel->workspace = parsed->workspaceBytes;
+  if (Status status = kernel->readDemands(problem, args); !status)
+    return status.takeError();
+  if (parsed->launches.size() < kernel->checks.size() || kernel->workspace < kernel->checkBytes())
+    return badInput(
+        "a device kernel does not check the indices that it is given; compile the model "
+        "again");
   if (Status status = kernel->loadModule(*parsed, machine.isa.name()); !status)
     return status.takeError();
   for (DeviceLaunch &launch : parsed->launches)
@@ -69,19 +98,25 @@ Status LoadedDeviceKernel::loadModule(const DeviceKernel &kernel, const char *ar
     // Text ends with a zero, by which alone the driver knows where.
     if (image->kind == DeviceImage::Kind::Ptx && (image->bytes.empty() || image->bytes.back() != 0))
       return badInput("a device kernel's PTX has no end; compile the model again");
-    auto loaded = driver->loadModule(image->bytes.data(), image->bytes.size());
-    if (loaded) {
-      module = *loaded;
-      return Status::success();
+    std::string why = tooOld(kernel, *image, *driver);
+    if (why.empty()) {
+      auto loaded = driver->loadModule(image->bytes.data(), image->bytes.size());
+      if (loaded) {
+        module = *loaded;
+        passedOver = std::move(reasons);
+        return Status::success();
+      }
+      why = loaded.error().message;
     }
     reasons += fmt::format("{}{} for {}: {}", reasons.empty() ? "" : "; ", kindName(image->kind),
-                           image->architecture, loaded.error().message);
+                           image->architecture, why);
   }
   if (reasons.empty())
     return badInput("a device kernel with images {} has none that {} could load for {}; compile "
                     "the model for it",
                     imagesText(kernel), driver->path(), architecture);
-  return unavailable("the driver loads no image of the kernel: {}", reasons);
+  return unavailable("the driver (version {}) loads no image of the kernel: {}", driver->version(),
+                     reasons);
 }
 
 Status LoadedDeviceKernel::addLaunch(DeviceLaunch launch, const codegen::Isa &isa) {
@@ -148,32 +183,117 @@ uint64_t LoadedDeviceKernel::valueOf(const DeviceArgument &argument,
   return 0;
 }
 
+/// What a constant must fulfil under an extent that is known is settled here, once.
+Status LoadedDeviceKernel::readDemands(const codegen::ProblemReader &problem,
+                                       const dvt_prepare_args &args) {
+  for (const codegen::ValueDemand &demand : codegen::indexDemands(problem)) {
+    const TensorShapes::Shape &shape = shapes[demand.input];
+    const void *constant = args.constants ? args.constants[demand.input] : nullptr;
+    bool isSettled = constant && demand.extent >= 0;
+    int64_t count = std::accumulate(shape.extents.begin(), shape.extents.end(), int64_t(1),
+                                    std::multiplies<>());
+    if (isSettled)
+      if (auto broken = firstViolation(demand, shape.type, constant, count, demand.extent))
+        return badInput("{}", *broken);
+    checks.push_back({demand, isSettled});
+  }
+  return Status::success();
+}
+
+Status LoadedDeviceKernel::launch(const Launch &one, const dvt_run_args &args) const {
+  auto blocks = blocksOf(one, args);
+  if (!blocks)
+    return blocks.takeError();
+  if (*blocks == 0)
+    return Status::success();
+  auto *values = static_cast<uint64_t *>(alloca((mostArguments + 1) * sizeof(uint64_t)));
+  auto *addresses = static_cast<void **>(alloca((mostArguments + 1) * sizeof(void *)));
+  const std::vector<DeviceArgument> &arguments = one.launch.arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    values[i] = valueOf(arguments[i], args);
+    addresses[i] = &values[i];
+  }
+  device::LaunchShape shape;
+  shape.blocks[0] = uint32_t(*blocks);
+  shape.threads[0] = one.launch.threads;
+  Status status = driver->launch(one.function, shape, addresses,
+                                 static_cast<device::StreamHandle>(args.stream));
+  return status ? Status::success()
+                : Status(internalError("launch of '{}' with {} blocks of {} threads: {}",
+                                       one.launch.entry, *blocks, one.launch.threads,
+                                       status.error().message));
+}
+
+Status LoadedDeviceKernel::launchChecks(const dvt_run_args &args, int64_t *words) const {
+  auto stream = static_cast<device::StreamHandle>(args.stream);
+  auto begin = reinterpret_cast<device::DeviceAddress>(args.workspace) + workspace - checkBytes();
+  Status status = driver->fill(begin, 0, checkBytes(), stream);
+  for (size_t i = 0; i < checks.size() && status; ++i)
+    if (!checks[i].isSettled)
+      status = launch(launches[i], args);
+  if (status)
+    status = driver->copyToHost(words, begin, checkBytes(), stream);
+  return status ? driver->synchronize(stream) : std::move(status);
+}
+
+/// What is wrong with the index that a check has found.
+Expected<std::string> LoadedDeviceKernel::describeIndex(const dvt_run_args &args,
+                                                        const IndexCheck &check,
+                                                        int64_t word) const {
+  const codegen::ValueDemand &demand = check.demand;
+  const dvt_tensor &tensor = args.inputs[demand.input];
+  const auto [number, dimension] = demand.extentOf;
+  int64_t extent = demand.extent >= 0 ? demand.extent : shapes.of(args, number).extents[dimension];
+  int64_t place = (word - 1) * demand.parts + demand.part, found = 0;
+  const uint64_t bytes = tensor.type == DVT_I32 ? 4 : 8;
+  auto stream = static_cast<device::StreamHandle>(args.stream);
+  auto from = reinterpret_cast<device::DeviceAddress>(tensor.data) + uint64_t(place) * bytes;
+  Status status = driver->copyToHost(&found, from, bytes, stream);
+  if (status)
+    status = driver->synchronize(stream);
+  if (!status)
+    return status.takeError();
+  if (tensor.type == DVT_I32) {
+    int32_t narrow = 0;
+    std::memcpy(&narrow, &found, sizeof narrow);
+    found = narrow;
+  }
+  return violation(demand, found, extent).value_or("an index is wrong");
+}
+
+dvt_code LoadedDeviceKernel::checkIndices(const dvt_run_args &args, dvt_error *error) const {
+  auto codeOf = [&](const Error &what) {
+    return report(error, what.kind == ErrorKind::BadInput ? DVT_BAD_INPUT : DVT_FAILED,
+                  what.message);
+  };
+  if (std::all_of(checks.begin(), checks.end(),
+                  [](const IndexCheck &check) { return check.isSettled; }))
+    return DVT_OK;
+  auto recording = driver->isRecording(static_cast<device::StreamHandle>(args.stream));
+  if (!recording)
+    return codeOf(recording.error());
+  if (*recording)
+    return report(error, DVT_UNSUPPORTED, "its indices are waited for, so it cannot be recorded");
+  auto *words = static_cast<int64_t *>(alloca(checkBytes()));
+  if (Status status = launchChecks(args, words); !status)
+    return codeOf(status.error());
+  for (size_t i = 0; i < checks.size(); ++i)
+    if (words[i] > 0) {
+      auto what = describeIndex(args, checks[i], words[i]);
+      return what ? report(error, DVT_BAD_INPUT, *what) : codeOf(what.error());
+    }
+  return DVT_OK;
+}
+
 dvt_code LoadedDeviceKernel::run(const dvt_run_args &args, dvt_error *error) const {
   if (dvt_code code = check(args, error); code != DVT_OK)
     return code;
-  auto *values = static_cast<uint64_t *>(alloca((mostArguments + 1) * sizeof(uint64_t)));
-  auto *addresses = static_cast<void **>(alloca((mostArguments + 1) * sizeof(void *)));
-  for (const Launch &one : launches) {
-    auto blocks = blocksOf(one, args);
-    if (!blocks)
-      return report(error, DVT_BAD_INPUT, blocks.error().message);
-    if (*blocks == 0)
-      continue;
-    const std::vector<DeviceArgument> &arguments = one.launch.arguments;
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      values[i] = valueOf(arguments[i], args);
-      addresses[i] = &values[i];
-    }
-    device::LaunchShape shape;
-    shape.blocks[0] = uint32_t(*blocks);
-    shape.threads[0] = one.launch.threads;
-    Status status = driver->launch(one.function, shape, addresses,
-                                   static_cast<device::StreamHandle>(args.stream));
-    if (!status)
-      return report(error, DVT_FAILED,
-                    fmt::format("launch of '{}' with {} blocks of {} threads: {}", one.launch.entry,
-                                *blocks, one.launch.threads, status.error().message));
-  }
+  if (dvt_code code = checkIndices(args, error); code != DVT_OK)
+    return code;
+  for (size_t i = checks.size(); i < launches.size(); ++i)
+    if (Status status = launch(launches[i], args); !status)
+      return report(error, status.error().kind == ErrorKind::BadInput ? DVT_BAD_INPUT : DVT_FAILED,
+                    status.error().message);
   return DVT_OK;
 }
 

@@ -16,6 +16,7 @@
 
 #include "codegen/schedule/Divisors.h"
 #include "providers/native/CompilerDoor.h"
+#include "providers/native/ValueChecks.h"
 
 namespace dovetail::native {
 
@@ -121,29 +122,6 @@ Status LoadedKernel::packConstants(const ProblemReader &problem, const Machine &
   return Status::success();
 }
 
-template <typename T>
-static std::optional<int64_t> outside(const void *data, int64_t count, const ValueDemand &demand,
-                                      int64_t low, int64_t high) {
-  const T *elements = static_cast<const T *>(data);
-  for (int64_t i = demand.part; i < count; i += demand.parts)
-    if (int64_t(elements[i]) < low || int64_t(elements[i]) > high)
-      return elements[i];
-  return std::nullopt;
-}
-
-/// What is wrong with `count` elements under an extent; nothing where the demand is met.
-static std::optional<std::string> violation(const ValueDemand &demand, dvt_type type,
-                                            const void *data, int64_t count, int64_t extent) {
-  int64_t low = demand.isIndex ? -extent : 0, high = demand.isIndex ? extent - 1 : extent;
-  std::optional<int64_t> found = type == DVT_I32 ? outside<int32_t>(data, count, demand, low, high)
-                                                 : outside<int64_t>(data, count, demand, low, high);
-  if (!found)
-    return std::nullopt;
-  if (high < low)
-    return fmt::format("{} {} points into nothing: the axis is empty", demand.what, *found);
-  return fmt::format("{} {} is outside [{}, {}]", demand.what, *found, low, high);
-}
-
 Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &problem,
                                                            const Machine &machine,
                                                            const Schedule &schedule,
@@ -167,8 +145,8 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &
     int64_t count = std::accumulate(shape.extents.begin(), shape.extents.end(), int64_t(1),
                                     std::multiplies<>());
     if (isSettled(demand))
-      if (auto broken =
-              violation(demand, shape.type, kernel->constants[demand.input], count, demand.extent))
+      if (auto broken = firstViolation(demand, shape.type, kernel->constants[demand.input], count,
+                                       demand.extent))
         return badInput("{}", *broken);
   }
   std::erase_if(kernel->demands, isSettled);
@@ -188,7 +166,7 @@ dvt_code LoadedKernel::checkValues(const dvt_run_args &args, dvt_error *error) c
       extent = shapes.of(args, number).extents[dimension];
     for (uint32_t i = 0; i < tensor.rank; ++i)
       count *= tensor.extents[i];
-    if (auto broken = violation(demand, tensor.type, data, count, extent))
+    if (auto broken = firstViolation(demand, tensor.type, data, count, extent))
       return report(error, DVT_BAD_INPUT, *broken);
   }
   for (uint32_t input : divisors) {

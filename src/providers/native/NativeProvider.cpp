@@ -10,11 +10,15 @@
 #include <new>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "codegen/schedule/Divisors.h"
+#include "codegen/schedule/IndexDemands.h"
 #include "codegen/schedule/Schedule.h"
+#include "codegen/schedule/contraction/DeviceTime.h"
+#include "device/DeviceDescription.h"
 #include "graph/OpRegistry.h"
 #include "providers/native/CompactProblem.h"
 #include "providers/native/CompilerDoor.h"
@@ -31,10 +35,15 @@ struct dvt_provider {
   void *compiler = nullptr;
   CompileFunction compile = nullptr;
   std::string driverPaths; ///< as dvt_host.device_drivers
-  std::mutex mutex;        ///< guards the drivers, as several threads may prepare
+  void *logContext = nullptr;
+  decltype(dvt_host::log) log = nullptr;
+  std::mutex mutex; ///< guards what follows, as several threads may prepare
+  bool saidSlower = false;
   std::map<std::string, std::shared_ptr<device::DeviceDriver>> drivers; ///< by api, once opened
 
   Expected<std::shared_ptr<device::DeviceDriver>> driverFor(const std::string &api);
+  /// Once: loading takes longer than it should.
+  void sayPassedOver(const std::string &why);
 };
 
 /// One of the two.
@@ -54,6 +63,18 @@ Expected<std::shared_ptr<device::DeviceDriver>> dvt_provider::driverFor(const st
     driver = std::move(*opened);
   }
   return driver;
+}
+
+void dvt_provider::sayPassedOver(const std::string &why) {
+  constexpr int kWarning = 2;
+  std::lock_guard lock(mutex);
+  if (std::exchange(saidSlower, true) || !log)
+    return;
+  std::string text =
+      fmt::format("own kernels are assembled by the driver, which takes a while each "
+                  "time a plan is loaded: {}",
+                  why);
+  log(logContext, kWarning, text.c_str());
 }
 
 namespace {
@@ -76,6 +97,10 @@ dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error)
   constexpr size_t end = offsetof(dvt_host, device_drivers) + sizeof(host->device_drivers);
   if (host && host->struct_size >= end && host->device_drivers)
     made->driverPaths = host->device_drivers;
+  if (host) {
+    made->logContext = host->log_context;
+    made->log = host->log;
+  }
   Dl_info self;
   if (::dladdr(reinterpret_cast<void *>(&create), &self) && self.dli_fname) {
     std::string path = self.dli_fname;
@@ -158,11 +183,6 @@ dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *gi
   if (std::string why = findForeign(*problem); !why.empty())
     return report(error, DVT_UNSUPPORTED, why);
   codegen::ProblemReader reader(*problem);
-  // Kernels of the processor are refused bad indices before they run; a device's would have to be
-  // waited for.
-  if (machine->isDevice() && !codegen::indexDemands(reader).empty())
-    return report(error, DVT_UNSUPPORTED,
-                  "indices that are known only at run time are checked on the processor");
   std::string reason;
   const bool divides = !codegen::divisorInputs(reader, &reason).empty();
   if (!reason.empty())
@@ -172,8 +192,19 @@ dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *gi
                   "divisors that are known only at run time are checked on the processor");
   bool offered = false;
   codegen::ScheduleSink schedules;
-  schedules.offer = [&](const codegen::Schedule &schedule) {
+  const size_t checks = machine->isDevice() ? codegen::indexDemands(reader).size() : 0;
+  auto described = machine->isDevice()
+                       ? device::DeviceDescription::of(*target)
+                       : Expected<device::DeviceDescription>(device::DeviceDescription());
+  schedules.offer = [&](codegen::Schedule schedule) {
     offered = true;
+    if (machine->isDevice() && described)
+      if (auto micros = codegen::deviceMicros(reader, *machine, *described, schedule))
+        schedule.estimateMicros = *micros;
+    schedule.workspaceBytes = codegen::workspaceWithChecks(schedule.workspaceBytes, checks);
+    if (checks > 0 && schedule.estimateMicros >= 0) // looking at indices, and waiting for it
+      schedule.estimateMicros +=
+          double(checks + 1) * machine->startMicros() + (described ? described->transferMicros : 0);
     offer(schedule, *machine, *problem, *sink);
   };
   schedules.refuse = [&](const char *family, const std::string &why) {
@@ -248,6 +279,8 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     auto loaded = LoadedDeviceKernel::load(reader, *machine, *driver, *args);
     if (!loaded)
       return loaded.takeError();
+    if (const std::string &why = (*loaded)->whatWasPassedOver(); !why.empty())
+      provider->sayPassedOver(why);
     made->onDevice = std::move(*loaded);
     return Status::success();
   };

@@ -100,7 +100,15 @@ protected:
     return dovetail::bytesOf(tensor.type, count);
   }
   /// Runs on operands that lie on the host, and brings the results back there.
-  bool run(const Loaded &loaded, std::vector<dvt_tensor> inputs, std::vector<dvt_tensor> outputs) {
+  bool run(const Loaded &loaded, const std::vector<dvt_tensor> &inputs,
+           const std::vector<dvt_tensor> &outputs) {
+    dvt_error error{};
+    dvt_code code = tryRun(loaded, inputs, outputs, error);
+    EXPECT_EQ(code, DVT_OK) << error.message;
+    return code == DVT_OK;
+  }
+  dvt_code tryRun(const Loaded &loaded, std::vector<dvt_tensor> inputs,
+                  std::vector<dvt_tensor> outputs, dvt_error &error) {
     std::vector<DeviceMemory> memory;
     std::vector<void *> results;
     for (std::vector<dvt_tensor> *tensors : {&inputs, &outputs})
@@ -120,15 +128,13 @@ protected:
     args.workspace = reinterpret_cast<void *>(workspace->address());
     args.workspace_bytes = loaded.provider->functions().workspace_bytes(loaded.kernel);
     args.stream = stream->handle();
-    dvt_error error{};
     dvt_code code = loaded.provider->functions().run(loaded.kernel, &args, &error);
-    EXPECT_EQ(code, DVT_OK) << error.message;
     for (size_t i = 0; i < outputs.size(); ++i)
       EXPECT_TRUE(device->driver().copyToHost(results[i], memory[inputs.size() + i].address(),
                                               bytesOf(outputs[i]), stream->handle()));
     Status status = stream->synchronize();
     EXPECT_TRUE(status) << status.error().message;
-    return code == DVT_OK && status;
+    return status ? code : DVT_FAILED;
   }
 
   void check(const std::string &text, const CheckOptions &options) {
@@ -188,6 +194,116 @@ TEST_P(OnDevice, ExtentsOfTheRun) {
   CheckOptions options = loose();
   options.bindings = {{{"N", 1}, {"S", 7}}, {{"N", 3}, {"S", 600}}};
   check("problem(%0: f32[N,S]) %1: f32[N,S] = softmax@13(%0) {axis=-1} return(%1)", options);
+}
+
+struct IndexCase {
+  const char *op;             ///< on data of [3,5]
+  std::vector<int64_t> shape; ///< of the indices
+  const char *result;
+  std::vector<int64_t> good, bad;
+  const char *says;
+};
+
+const IndexCase kIndexCases[] = {
+    {"gather@13(%0, %1) {axis=1}", {2}, "[3,2]", {-5, 4}, {0, 5}, "index 5 is outside [-5, 4]"},
+    {"gather@13(%0, %1) {axis=0}", {2}, "[2,5]", {-3, 2}, {1, -4}, "index -4 is outside [-3, 2]"},
+    {"gather_elements@13(%0, %1) {axis=0}",
+     {1, 3},
+     "[1,3]",
+     {0, 2, -3},
+     {0, 1, 3},
+     "index 3 is outside [-3, 2]"},
+    {"gather_nd@13(%0, %1) {batch_dims=0}",
+     {2, 2},
+     "[2]",
+     {2, 4, -3, -5},
+     {0, 0, 2, 5},
+     "index 5 is outside [-5, 4]"},
+};
+
+TEST_P(OnDevice, IndicesThatPointNowhereAreNoticed) {
+  std::vector<float> data(15);
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = float(i);
+  for (const IndexCase &one : kIndexCases)
+    for (bool wide : {true, false}) {
+      std::string shape;
+      for (int64_t extent : one.shape)
+        shape += fmt::format("{}{}", shape.empty() ? "" : ",", extent);
+      Made made = make(fmt::format("problem(%0: f32[3,5], %1: {}[{}]) %2: f32{} = {} return(%2)",
+                                   wide ? "i64" : "i32", shape, one.result, one.op));
+      Loaded loaded;
+      load(*native(), made.problem, made.candidate, made.bytes, loaded);
+      ASSERT_EQ(loaded.code, DVT_OK) << loaded.error.message;
+      auto runWith = [&](const std::vector<int64_t> &indices, dvt_error &error) {
+        std::vector<int32_t> narrow(indices.begin(), indices.end());
+        std::vector<int64_t> extents{3, 5}, results, given = indices;
+        for (const Extent &extent : made.problem.values[made.problem.outputs[0]].extents)
+          results.push_back(*extent.staticValue());
+        std::vector<float> result(15);
+        void *at = wide ? static_cast<void *>(given.data()) : narrow.data();
+        return tryRun(loaded,
+                      {{data.data(), extents.data(), nullptr, 2, DVT_F32, DVT_MEMORY_DEVICE},
+                       {at, one.shape.data(), nullptr, uint32_t(one.shape.size()),
+                        wide ? DVT_I64 : DVT_I32, DVT_MEMORY_DEVICE}},
+                      {{result.data(), results.data(), nullptr, uint32_t(results.size()), DVT_F32,
+                        DVT_MEMORY_DEVICE}},
+                      error);
+      };
+      dvt_error error{};
+      EXPECT_EQ(runWith(one.good, error), DVT_OK) << one.op << ": " << error.message;
+      EXPECT_EQ(runWith(one.bad, error), DVT_BAD_INPUT) << one.op;
+      EXPECT_THAT(std::string(error.message), HasSubstr(one.says));
+      EXPECT_EQ(runWith(one.good, error), DVT_OK) << "the device is as it was";
+    }
+}
+
+TEST_P(OnDevice, Gathers) {
+  CheckOptions options;
+  options.low = -9;
+  options.high = 8;
+  check("problem(%0: f32[9,40], %1: i64[2,5]) %2: f32[2,5,40] = gather@13(%0, %1) {axis=0} "
+        "return(%2)",
+        options);
+  check("problem(%0: f32[9,9], %1: i32[7,2]) %2: f32[7] = gather_nd@13(%0, %1) {batch_dims=0} "
+        "return(%2)",
+        options);
+}
+
+TEST_P(OnDevice, WhatWaitsIsNotRecorded) {
+  ASSERT_TRUE(device->driver().hasGraphs());
+  Made made = make("problem(%0: f32[9,40], %1: i64[5]) %2: f32[5,40] = gather@13(%0, %1) {axis=0} "
+                   "return(%2)");
+  Loaded loaded;
+  load(*native(), made.problem, made.candidate, made.bytes, loaded);
+  ASSERT_EQ(loaded.code, DVT_OK) << loaded.error.message;
+  auto memory = device->allocate(8192);
+  ASSERT_TRUE(memory);
+  auto tensor = [&](std::vector<int64_t> &extents, dvt_type type) {
+    return dvt_tensor{reinterpret_cast<void *>(memory->address()),
+                      extents.data(),
+                      nullptr,
+                      uint32_t(extents.size()),
+                      type,
+                      DVT_MEMORY_DEVICE};
+  };
+  std::vector<int64_t> table{9, 40}, indices{5}, rows{5, 40};
+  dvt_tensor inputs[] = {tensor(table, DVT_F32), tensor(indices, DVT_I64)};
+  dvt_tensor output = tensor(rows, DVT_F32);
+  dvt_run_args args{};
+  args.struct_size = sizeof args;
+  args.input_count = 2;
+  args.output_count = 1;
+  args.inputs = inputs;
+  args.outputs = &output;
+  args.workspace = reinterpret_cast<void *>(memory->address() + 4096);
+  args.workspace_bytes = 4096;
+  args.stream = stream->handle();
+  ASSERT_TRUE(device->driver().beginCapture(stream->handle()));
+  dvt_error error{};
+  EXPECT_EQ(native()->functions().run(loaded.kernel, &args, &error), DVT_UNSUPPORTED);
+  EXPECT_THAT(std::string(error.message), HasSubstr("cannot be recorded"));
+  EXPECT_TRUE(device->endCapture(*stream)) << "nothing was spoilt";
 }
 
 TEST_P(OnDevice, ModulesGoWithTheirKernels) {

@@ -3,9 +3,6 @@
 // Offers attention on devices.
 #include "codegen/schedule/contraction/DeviceAttention.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "codegen/schedule/Families.h"
@@ -38,39 +35,21 @@ std::optional<DeviceAttentionPlan> DeviceAttentionPlan::of(const Attention &atte
   return std::nullopt;
 }
 
-void proposeDeviceAttention(const ProblemReader &problem, const Machine &machine,
+void proposeDeviceAttention(const ProblemReader &problem, const Machine &,
                             const ScheduleSink &sink) {
   auto found = Attention::find(problem);
   if (!found)
     return;
   if (!*found)
     return sink.refuse("deviceattention", found->error().message);
-  const Attention &a = **found;
+  const Attention &a = **found; // its time: DeviceTime.h
   auto plan = DeviceAttentionPlan::of(a);
   if (!plan)
     return sink.refuse("deviceattention",
                        fmt::format("heads of {} and {} channels, of which sixteen queries and keys "
                                    "do not fit into 48 KiB of shared memory",
                                    a.size, a.valueSize));
-  const double queries = Product::of(a.queries).typical(128),
-               keys = Product::of(a.keys).typical(128);
-  const double blocks = double(a.heads) * Product::of(a.batch).typical(1) *
-                        std::ceil(queries / double(DeviceAttentionPlan::kQueries));
-  const double channels = double(a.size + a.valueSize);
-  // As deviceProductMicros: multiply-adds in a microsecond, of which operands out of shared memory
-  // leave a part, and exponentials on top.
-  constexpr double kOperationsPerCore = 128e3, kThreadsPerCore = 128 * 8, kEfficiency = 0.1,
-                   kPerExponential = 40;
-  const double peak = machine.threads * kOperationsPerCore / 2;
-  const double busy = std::min(1.0, blocks * double(DeviceAttentionPlan::kThreads) /
-                                        (machine.threads * kThreadsPerCore));
-  const double work =
-      blocks * double(DeviceAttentionPlan::kQueries) * keys * (channels + kPerExponential);
-  const double bytes = blocks * keys * channels * elementBytes(problem.value(a.key.value).type);
   Schedule schedule = Schedule::rowMajor(plan->text(), problem.problem());
-  schedule.estimateMicros =
-      machine.startMicros() +
-      std::max(work / (peak * kEfficiency * std::max(busy, 1e-3)), machine.memoryMicros(bytes));
   sink.offer(std::move(schedule));
 }
 

@@ -11,6 +11,7 @@
 #include "codegen/schedule/Families.h"
 #include "codegen/schedule/contraction/Convolution.h"
 #include "codegen/schedule/contraction/DeviceProduct.h"
+#include "codegen/schedule/contraction/DeviceTime.h"
 #include "codegen/schedule/contraction/MatMul.h"
 
 namespace dovetail::codegen {
@@ -63,7 +64,7 @@ double deviceProductMicros(const Machine &machine, const DeviceProductSizes &siz
   return machine.startMicros() + std::max(compute, machine.memoryMicros(bytes));
 }
 
-static double bytesOfOperands(const ProblemReader &problem) {
+double deviceOperandBytes(const ProblemReader &problem) {
   const dvt_problem &source = problem.problem();
   double bytes = 0;
   auto add = [&](uint32_t value) {
@@ -77,8 +78,7 @@ static double bytesOfOperands(const ProblemReader &problem) {
 
 constexpr size_t kTiles = 2; ///< offered of each kind
 
-/// What these take follows from the peaks of the device's matrix units, which the plan's own
-/// estimate knows (plan/Estimate.cpp).
+/// What these take follows from the peaks of the device's matrix units (DeviceTime.h).
 static void offerMatrixTiles(const ProblemReader &problem, const Machine &machine,
                              const char *family, const DeviceProductSizes &sizes, dvt_type left,
                              dvt_type right, const ScheduleSink &sink) {
@@ -99,7 +99,7 @@ static void offerMatrixTiles(const ProblemReader &problem, const Machine &machin
 static void offerProducts(const ProblemReader &problem, const Machine &machine, const char *family,
                           const DeviceProductSizes &sizes, bool tiles, bool slices,
                           const ScheduleSink &sink) {
-  double bytes = bytesOfOperands(problem);
+  double bytes = deviceOperandBytes(problem);
   std::vector<Schedule> offers;
   auto offer = [&](const std::optional<DeviceTile> &tile) {
     Schedule schedule = Schedule::rowMajor(
@@ -129,6 +129,28 @@ static void offerProducts(const ProblemReader &problem, const Machine &machine, 
     sink.offer(std::move(schedule));
 }
 
+static DeviceProductSizes sizesOf(const MatMul &m) {
+  return {m.batches().typical(4), m.rows.typical(), Product::of(m.columns).typical(),
+          Product::of(m.depth).typical()};
+}
+
+static DeviceProductSizes sizesOf(const Convolution &conv) {
+  double pixels = Product::of(conv.outRows).typical() * Product::of(conv.outColumns).typical();
+  double window = double(conv.inPerGroup * conv.rows.size * conv.columns.size);
+  if (conv.transposed)
+    window /= double(conv.rows.stride * conv.columns.stride);
+  return {Product::of(conv.batch).typical(4) * double(conv.groups), double(conv.outPerGroup),
+          pixels, window};
+}
+
+std::optional<DeviceProductSizes> deviceProductSizes(const ProblemReader &problem) {
+  if (auto found = MatMul::find(problem); found && *found)
+    return sizesOf(**found);
+  if (auto found = Convolution::find(problem); found && *found)
+    return sizesOf(**found);
+  return std::nullopt;
+}
+
 void proposeDeviceMatMul(const ProblemReader &problem, const Machine &machine,
                          const ScheduleSink &sink) {
   auto found = MatMul::find(problem);
@@ -137,8 +159,7 @@ void proposeDeviceMatMul(const ProblemReader &problem, const Machine &machine,
   if (!*found)
     return sink.refuse("devicematmul", found->error().message);
   const MatMul &m = **found;
-  DeviceProductSizes sizes{m.batches().typical(4), m.rows.typical(),
-                           Product::of(m.columns).typical(), Product::of(m.depth).typical()};
+  DeviceProductSizes sizes = sizesOf(m);
   offerMatrixTiles(problem, machine, "devicematmul", sizes, problem.value(m.left.value).type,
                    problem.value(m.right.value).type, sink);
   offerProducts(problem, machine, "devicematmul", sizes, true, true, sink);
@@ -155,12 +176,7 @@ void proposeDeviceConvolution(const ProblemReader &problem, const Machine &machi
   if (!conv.fusion.leafAccesses(problem, std::vector<std::string>(problem.problem().input_count)))
     return sink.refuse("deviceconv",
                        "an operand after conv whose extents are not known to broadcast");
-  double pixels = Product::of(conv.outRows).typical() * Product::of(conv.outColumns).typical();
-  double window = double(conv.inPerGroup * conv.rows.size * conv.columns.size);
-  if (conv.transposed)
-    window /= double(conv.rows.stride * conv.columns.stride);
-  DeviceProductSizes sizes{Product::of(conv.batch).typical(4) * double(conv.groups),
-                           double(conv.outPerGroup), pixels, window};
+  DeviceProductSizes sizes = sizesOf(conv);
   // A group of few channels leaves most of a tile empty; a transposed window has several kinds of
   // pixel.
   bool tiles = !conv.transposed && conv.outPerGroup > 4;
