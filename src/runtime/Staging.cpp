@@ -59,8 +59,11 @@ Status Staging::toDevice(device::DeviceAddress to, const void *from, uint64_t by
                          uint64_t place) {
   device::DeviceDriver &driver = device->driver();
   uint8_t *staged = at(place, bytes);
-  if (!staged)
-    return driver.copyToDevice(to, from, bytes, stream->handle());
+  if (!staged) {
+    // Drivers copy ordinary memory before they return; the host's allocator may give pinned one.
+    Status copied = driver.copyToDevice(to, from, bytes, stream->handle());
+    return copied ? stream->synchronize() : copied;
+  }
   const auto *source = static_cast<const uint8_t *>(from);
   Status status = Status::success();
   for (uint64_t begin = 0; begin < bytes && status; begin += kPart) {

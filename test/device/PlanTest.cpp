@@ -72,7 +72,9 @@ protected:
   }
 
   Expected<Plan> makePlan(plan::Prefer prefer = plan::Prefer::Cost) {
-    TableSketch sketch = this->sketch();
+    return makePlan(sketch(), prefer);
+  }
+  Expected<Plan> makePlan(TableSketch sketch, plan::Prefer prefer = plan::Prefer::Cost) {
     linkUsers(sketch.table);
     std::map<std::string, std::string> providers;
     const PluginSet plugins = loadPlugins(options.only);
@@ -131,6 +133,34 @@ protected:
   DeviceDescription description;
   plan::PlannerOptions options;
   std::vector<float> weights;
+};
+
+/// Page-locked memory as a host program may give it to sessions: out of one block, never used
+/// again.
+class PinnedRegion {
+public:
+  PinnedRegion(device::Device &device, uint64_t bytes) {
+    auto made = device.allocatePinned(bytes);
+    EXPECT_TRUE(made) << made.error().message;
+    if (made)
+      block = std::move(*made);
+  }
+  HostAllocator allocator() {
+    return {this, &allocate, [](void *, void *, uint64_t) {}};
+  }
+
+private:
+  static void *allocate(void *context, uint64_t bytes, uint64_t alignment) {
+    auto *self = static_cast<PinnedRegion *>(context);
+    const auto begin = reinterpret_cast<uintptr_t>(self->block.data());
+    uint64_t offset = (begin + self->used + alignment - 1) / alignment * alignment - begin;
+    if (offset + bytes > self->block.bytes())
+      return nullptr;
+    self->used = offset + bytes;
+    return self->block.data() + offset;
+  }
+  PinnedMemory block;
+  uint64_t used = 0;
 };
 
 TEST_P(DevicePlan, TransfersCostWhatTheDescriptionSays) {
@@ -396,6 +426,39 @@ TEST_P(DevicePlan, LibrariesHaveAnOwnKernelBesideThem) {
   std::vector<float> wanted = truth(x), found = run(**session, x);
   for (size_t i = 0; i < wanted.size(); ++i)
     EXPECT_NEAR(found[i], wanted[i], 1e-5 * std::abs(wanted[i]) + 1) << i;
+}
+
+TEST_P(DevicePlan, TheHostsMemoryMayBePinned) {
+  // The host's second result takes the place of its first, which the device then has read.
+  TableSketch sketch;
+  uint32_t x = sketch.input({64, 32});
+  std::vector<uint32_t> parts;
+  for (const char *op : {"neg", "abs"}) {
+    uint32_t here = sketch.op(op, OpRole::Pointwise, {x}, {64, 32}, 13);
+    parts.push_back(sketch.op("relu", OpRole::Pointwise, {here}, {64, 32}, 14));
+  }
+  sketch.output(sketch.op("add", OpRole::Pointwise, parts, {64, 32}, 14));
+  auto made = makePlan(std::move(sketch));
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_EQ(countOf(*made, StepKind::Transfer), 3u);
+  auto device = openSimulated(GetParam());
+  ASSERT_NE(device, nullptr);
+  PinnedRegion region(*device, 4 << 20);
+  ModelOptions given = modelOptions();
+  given.allocator = region.allocator();
+  auto model = Model::create(std::move(*made), given);
+  ASSERT_TRUE(model) << model.error().message;
+  auto session = Session::create(*model);
+  ASSERT_TRUE(session) << session.error().message;
+  for (float first : {-1000.f, 5.f}) {
+    std::vector<float> values = input(first);
+    ASSERT_TRUE((*session)->bindInput(0, values.data(), std::vector<int64_t>{64, 32}));
+    Status status = (*session)->run();
+    ASSERT_TRUE(status) << status.error().message;
+    const auto *result = static_cast<const float *>((*session)->output(0).data);
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(result[i], std::max(-values[i], 0.f) + std::abs(values[i])) << i;
+  }
 }
 
 TEST_P(DevicePlan, MemoryIsChecked) {
