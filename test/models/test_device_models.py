@@ -85,7 +85,15 @@ class Device:
                 "library-first": [f"--only={LIBRARIES[self.api]},{own}", "--prefer=library"],
                 "mixed": [f"--only={LIBRARIES[self.api]},{own}"]}[mode]
 
-    def run(self, model: pathlib.Path, inputs: dict, mode: str, *arguments: str) -> tuple[dict, dict]:
+    def images(self, artifact: pathlib.Path) -> dict:
+        """The plan's kernels held against the vendors' tools, and how many there were (test/native/device/PlanImages.cpp)."""
+        done = subprocess.run([self.binary.parents[1] / "test/plan-images", artifact], text=True, capture_output=True,
+                              check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout).get(self.target.split(":")[1], {})
+
+    def run(self, model: pathlib.Path, inputs: dict, mode: str, *arguments: str,
+            check_images: bool = False) -> tuple[dict, dict]:
         """The outputs, and the plan as `explain --json` has it. `arguments` of the compilation."""
         artifact, given = self.folder / "model.dvt", self.folder / "given.npz"
         np.savez(given, **inputs)
@@ -97,7 +105,8 @@ class Device:
         driver = json.loads(self.report.read_text())
         assert driver["architecture"] == self.target.split(":")[1]
         assert driver.get("refusals", 0) == 0
-        device_counts.add(self.config, self.target, plan, driver)
+        wanted = check_images or self.config.getoption("--check-images")
+        device_counts.add(self.config, self.target, plan, driver, self.images(artifact) if wanted else {})
         return found, plan
 
 
@@ -149,7 +158,8 @@ def test_small_networks(request, device, tmp_path, name, kind, target, mode, qui
     twin, feeds = small_networks.make(name, "f32")
     session = ort.InferenceSession(twin.SerializeToString(), providers=["CPUExecutionProvider"])
     truth = dict(zip([value.name for value in session.get_outputs()], session.run(None, feeds)))
-    found, plan = device(target).run(path, inputs, mode)
+    # The images of one network on every architecture.
+    found, plan = device(target).run(path, inputs, mode, check_images=(name, kind, mode) == ("resnet", "f32", "native-first"))
     assert set(found) == set(truth)
     bound = bound_of(plan, kind)
     for output, wanted in truth.items():

@@ -9,15 +9,13 @@
 
 #include "ClassBounds.h"
 #include "HostExecutor.h"
+#include "ImageCheck.h"
 #include "codegen/Families.h"
-#include "codegen/gpu/PtxAssembler.h"
 #include "codegen/schedule/Schedule.h"
 #include "device/DeviceDescription.h"
 #include "providers/native/CompactProblem.h"
 
 namespace dovetail::test {
-
-using codegen::PtxAssembler;
 
 namespace {
 
@@ -146,41 +144,9 @@ Status runHostForm(const DeviceKernel &kernel, const std::vector<dvt_tensor> &in
   return Status::success();
 }
 
-/// That the device's own tools take the code, warnings as errors.
-static void checkImages(const DeviceCandidate &candidate) {
-  std::string what = candidate.architecture + " " + candidate.algorithm;
-  const DeviceKernel &kernel = candidate.kernel;
-  EXPECT_TRUE(kernel.find(DeviceImage::Kind::Host)) << what;
-  if (candidate.architecture.starts_with("gfx")) {
-    const DeviceImage *image = kernel.find(DeviceImage::Kind::Hsaco);
-    ASSERT_TRUE(image) << what;
-    ASSERT_EQ(image->resources.size(), kernel.launches.size());
-    for (size_t i = 0; i < kernel.launches.size(); ++i) {
-      EXPECT_GT(image->resources[i].registers, 0u) << what;
-      EXPECT_EQ(image->resources[i].sharedBytes, kernel.launches[i].sharedBytes) << what;
-    }
-    return;
-  }
-  const DeviceImage *ptx = kernel.find(DeviceImage::Kind::Ptx);
-  ASSERT_TRUE(ptx && !ptx->bytes.empty() && ptx->bytes.back() == 0) << what;
-  std::string text(reinterpret_cast<const char *>(ptx->bytes.data()));
-  for (const DeviceLaunch &launch : kernel.launches) {
-    std::string head =
-        text.substr(std::min(text.find(".entry " + launch.entry + "("), text.size()));
-    head.resize(std::min(head.find('{'), head.size()));
-    size_t parameters = 0;
-    for (size_t at = head.find(".param"); at != head.npos; at = head.find(".param", at + 1))
-      ++parameters;
-    EXPECT_EQ(parameters, launch.arguments.size()) << what << "\n" << head;
-  }
-  static const PtxAssembler ptxas = PtxAssembler::of(PtxAssembler::Tool::Ptxas);
-  if (ptxas.tool() == PtxAssembler::Tool::None)
-    return;
-  auto assembled = ptxas.assemble(reinterpret_cast<const char *>(ptx->bytes.data()),
-                                  candidate.architecture, /*strict=*/true);
-  ASSERT_TRUE(bool(assembled)) << what << ": " << assembled.error().message;
-  for (const DeviceLaunch &launch : kernel.launches)
-    EXPECT_GT(assembled->resources[launch.entry].registers, 0u) << what << "\n" << assembled->log;
+static void expectRightImages(const DeviceCandidate &candidate) {
+  Status status = checkImages(candidate.kernel, candidate.architecture, candidate.algorithm);
+  EXPECT_TRUE(bool(status)) << (status ? "" : status.error().message);
 }
 
 static void runAndCompare(const Problem &problem, const DeviceCandidate &candidate,
@@ -196,7 +162,7 @@ static void runAndCompare(const Problem &problem, const DeviceCandidate &candida
 
 void checkCandidate(const Problem &problem, const DeviceCandidate &candidate,
                     const CheckOptions &options) {
-  checkImages(candidate);
+  expectRightImages(candidate);
   runAndCompare(problem, candidate, options);
 }
 
@@ -211,7 +177,7 @@ std::vector<DeviceCandidate> checkDevices(const std::string &text, const CheckOp
     auto candidates = compileForDevice(*problem, architecture);
     EXPECT_FALSE(candidates.empty()) << "nothing for " << architecture << "\n  " << text;
     for (DeviceCandidate &candidate : candidates) {
-      checkImages(candidate);
+      expectRightImages(candidate);
       // The host forms of one vendor's devices are the same.
       bool first = std::none_of(all.begin(), all.end(), [&](const DeviceCandidate &other) {
         return other.algorithm == candidate.algorithm &&
