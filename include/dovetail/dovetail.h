@@ -169,6 +169,9 @@ typedef struct dvt_compile_options {
                          "none"; NULL: 1.3 times weights (halves as large as f32) and
                          intermediate results, less 0.3MiB for the runtime, but at least
                          1MiB */
+  const char *kernels; /* manifests of your own kernels for the target, which is a device: paths of
+                          files *.json separated by ':', or NULL. The sources they name are compiled
+                          by CUDA's or ROCm's compilers */
 } dvt_compile_options;
 
 /* Compiles an ONNX model into a file that dvt_model_load takes. */

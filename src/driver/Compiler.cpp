@@ -11,6 +11,7 @@
 
 #include "driver/Frontend.h"
 #include "driver/ReferenceEvaluator.h"
+#include "driver/UserKernels.h"
 #include "driver/WholeModel.h"
 
 namespace dovetail {
@@ -173,6 +174,7 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
     return plan.takeError();
   plan->model = std::filesystem::path(path).filename().string();
   plan->producer = DOVETAIL_VERSION;
+  warnOfUserKernels(planner, options.log);
   Compilation compilation{std::move(*plan), planner.statistics()};
   if (wantsDump(options, "plan") && options.dump)
     options.dump("plan", planText(compilation.plan));

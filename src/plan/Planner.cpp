@@ -51,6 +51,18 @@ std::vector<PosedProblem> Planner::asked() const {
   return problems;
 }
 
+std::vector<Trial> Planner::failed(const std::string &provider) const {
+  std::vector<Trial> found;
+  const Evaluations &from =
+      state->deviceEvaluations ? *state->deviceEvaluations : state->evaluations;
+  for (const auto &[posed, evaluation] : from.posed())
+    std::copy_if(evaluation->trials.begin(), evaluation->trials.end(), std::back_inserter(found),
+                 [&](const Trial &trial) {
+                   return trial.candidate.provider == provider && !trial.usable();
+                 });
+  return found;
+}
+
 bool Planner::State::fitsDevice(uint32_t value) const {
   const TableValue &v = table.values[value];
   return !v.absent && !v.dataDependent && typeBits(v.type) > 0 &&
@@ -107,15 +119,23 @@ Status Planner::State::checkForced() const {
   return Status::success();
 }
 
-/// Whether something is on offer for `problem` and not for `restricted`.
+/// Whether something is on offer for `problem` and not for `restricted`. Providers are asked for
+/// the processor, and for a device where a user's kernel may be what is lost.
 Expected<bool> Planner::State::costsOffers(const Problem &problem, const Problem &restricted) {
-  auto all = evaluations.offered(problem);
-  if (!all)
-    return all.takeError();
-  auto some = evaluations.offered(restricted);
-  if (!some)
-    return some.takeError();
-  return !std::includes(some->begin(), some->end(), all->begin(), all->end());
+  const bool asksThere = deviceEvaluations && providers.contains("user") && !problem.hasSymbols();
+  for (Evaluations *each : {&evaluations, asksThere ? deviceEvaluations.get() : nullptr}) {
+    if (!each)
+      continue;
+    auto all = each->offered(problem);
+    if (!all)
+      return all.takeError();
+    auto some = each->offered(restricted);
+    if (!some)
+      return some.takeError();
+    if (!std::includes(some->begin(), some->end(), all->begin(), all->end()))
+      return true;
+  }
+  return false;
 }
 
 /// Whether anything but the reference is on offer for the problem.

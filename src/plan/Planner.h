@@ -95,6 +95,8 @@ public:
   /// those of regions and, after choose(), of conversions that choices came across. What takes
   /// longest comes first.
   std::vector<PosedProblem> asked() const;
+  /// Candidates of a provider that could not be built or do wrong, of those asked about.
+  std::vector<Trial> failed(const std::string &provider) const;
   /// Of the model, as measurements are kept by it.
   uint64_t footprintBytes() const;
   /// Microseconds of each step of block 0 in runs of a plan that choose() gave: later choices go by

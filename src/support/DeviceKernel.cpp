@@ -134,6 +134,10 @@ void write(Writer &writer, const DeviceLaunch &launch) {
   writer.number(launch.arguments.size(), 4);
   for (const DeviceArgument &argument : launch.arguments) {
     writer.number(uint8_t(argument.kind), 1);
+    if (argument.kind == DeviceArgument::Kind::Number) {
+      writer.number(uint64_t(argument.number), 8);
+      continue;
+    }
     writer.number(argument.tensor, 4);
     writer.number(argument.dimension, 4);
   }
@@ -149,10 +153,14 @@ DeviceLaunch readLaunch(Reader &reader) {
   for (uint64_t i = reader.count(); i > 0; --i) {
     DeviceArgument argument;
     uint64_t kind = reader.number(1);
-    reader.check(kind <= uint64_t(DeviceArgument::Kind::Extent));
+    reader.check(kind <= uint64_t(DeviceArgument::Kind::Number));
     argument.kind = DeviceArgument::Kind(kind);
-    argument.tensor = reader.word();
-    argument.dimension = reader.word();
+    if (argument.kind == DeviceArgument::Kind::Number) {
+      argument.number = int64_t(reader.number(8));
+    } else {
+      argument.tensor = reader.word();
+      argument.dimension = reader.word();
+    }
     launch.arguments.push_back(argument);
   }
   return launch;
@@ -172,7 +180,7 @@ DeviceImage readImage(Reader &reader) {
   DeviceImage image;
   uint32_t kind = reader.word();
   reader.check(kind >= uint32_t(DeviceImage::Kind::Ptx) &&
-               kind <= uint32_t(DeviceImage::Kind::Host));
+               kind <= uint32_t(DeviceImage::Kind::Log));
   image.kind = DeviceImage::Kind(kind);
   image.architecture = reader.text();
   auto code = reader.block();
@@ -280,8 +288,15 @@ const char *kindName(DeviceImage::Kind kind) {
     return "hsaco";
   case DeviceImage::Kind::Host:
     return "host";
+  case DeviceImage::Kind::Log:
+    return "log";
   }
   return "";
+}
+
+void DeviceKernel::addLog(const std::string &tool, const std::string &text) {
+  if (!text.empty())
+    images.push_back({DeviceImage::Kind::Log, tool, {text.begin(), text.end()}, {}});
 }
 
 const DeviceImage *DeviceKernel::find(DeviceImage::Kind kind) const {

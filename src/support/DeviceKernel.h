@@ -62,9 +62,11 @@ struct DeviceArgument {
     Tensor,    ///< address of tensor `tensor`, numbered inputs before outputs
     Workspace, ///< address of the workspace
     Extent,    ///< dimension `dimension` of tensor `tensor`
+    Number,    ///< `number`: a signed number, or the bits of a float in its lower bytes
   };
   Kind kind = Kind::Tensor;
   uint32_t tensor = 0, dimension = 0;
+  int64_t number = 0;
   bool operator==(const DeviceArgument &) const = default;
 };
 
@@ -92,6 +94,7 @@ struct DeviceImage {
     Cubin = 2,
     Hsaco = 3,
     Host = 4, ///< HostKernels: the same kernels for this processor, to be run by a simulated device
+    Log = 5,  ///< no code: what the tool that `architecture` names said as it made another image
   };
   Kind kind = Kind::Ptx;
   std::string architecture; ///< "sm_90", "gfx90a"; of Host: "x86-64"
@@ -108,6 +111,8 @@ struct DeviceKernel {
   uint64_t workspaceBytes = 0; ///< in device memory, 256-byte aligned
 
   const DeviceImage *find(DeviceImage::Kind kind) const;
+  /// Keeps what a tool said, if it said anything.
+  void addLog(const std::string &tool, const std::string &text);
   std::vector<uint8_t> serialise() const;
   /// BadInput for bytes that serialise() of this version did not give, damaged ones included.
   static Expected<DeviceKernel> parse(std::span<const uint8_t> bytes);

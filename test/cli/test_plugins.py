@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plug-ins that cannot be loaded cost themselves and nothing else, and none comes from the current folder."""
 import json
+import pathlib
 import re
 import shutil
 import subprocess
@@ -96,7 +97,9 @@ def test_none_from_the_current_folder(dovetail, bad_plugins):
     for environment in {}, {"DOVETAIL_PLUGINS": ""}, {"DOVETAIL_PLUGINS": ":"}, {"DOVETAIL_VENDOR_PATH": ""}, \
             {"DOVETAIL_VENDOR_PATH": ":"}:
         done = dovetail("doctor", "--json", **environment)
-        assert json.loads(done.stdout)["failures"] == []
+        # Of ours one has nothing to do without a kernel of the user's.
+        assert {pathlib.Path(failure["file"]).name for failure in json.loads(done.stdout)["failures"]} == {
+            "dovetail_user.so"}
         assert dovetail("run", path, ESTIMATE, **environment).stderr == ""
         assert not (dovetail.folder / "loaded").exists()
     dovetail("doctor", "--plugins", dovetail.folder)

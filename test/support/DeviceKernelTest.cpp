@@ -24,10 +24,13 @@ DeviceKernel example() {
   launch.sharedBytes = 1024;
   launch.arguments = {{DeviceArgument::Kind::Tensor, 0, 0},
                       {DeviceArgument::Kind::Workspace, 0, 0},
-                      {DeviceArgument::Kind::Extent, 1, 2}};
+                      {DeviceArgument::Kind::Extent, 1, 2},
+                      {DeviceArgument::Kind::Number, 0, 0, -7}};
   kernel.launches = {launch};
   kernel.images.push_back({DeviceImage::Kind::Ptx, "sm_90", {'p', 't', 'x', 0}, {}});
   kernel.images.push_back({DeviceImage::Kind::Cubin, "sm_90", {1, 2, 3}, {{32, 8, 16, 1024}}});
+  kernel.addLog("ptxas 13.0", "Used 32 registers");
+  kernel.addLog("ptxas 13.0", ""); // says nothing
   return kernel;
 }
 

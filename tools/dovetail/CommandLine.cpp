@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "device/DeviceDescription.h"
+#include "driver/UserKernels.h"
 
 namespace dovetail::cli {
 
@@ -118,6 +119,11 @@ void CommonOptions::addTargetTo(CLI::App &app) {
   app.add_option("--device", device,
                  "FILE: the description of the device, in place of the one that comes with "
                  "Dovetail");
+  app.add_option(
+         "--kernel", kernels,
+         "FILE.json: a kernel of your own for the device, in CUDA or HIP C++, that competes "
+         "with the others (may be repeated; docs/users-kernels.md)")
+      ->allow_extra_args(false);
 }
 
 std::function<void(const std::string &)> CommonOptions::note(const char *option) {
@@ -266,6 +272,10 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
   if (!device)
     return device.takeError();
   session.device = std::move(*device);
+  if (Status status =
+          addUserKernels(options.kernels, session.device.has_value(), session.environment);
+      !status)
+    return status.takeError();
   session.cacheFolder = options.noCache ? ""
                         : options.planningGiven.contains("--cache")
                             ? options.cache

@@ -25,6 +25,7 @@ struct CommonOptions {
   std::vector<std::string> only, plugins;
   std::string prefer = "cost", select = "measure", cache, memory;
   std::string target, device;          ///< to compile for: its name, the file that describes it
+  std::vector<std::string> kernels;    ///< manifests of users' own
   std::set<std::string> planningGiven; ///< those of --select, --budget, --cache, --state and
                                        ///< --memory given
   bool noCache = false;

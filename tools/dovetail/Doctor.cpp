@@ -6,6 +6,7 @@
 
 #include "CommandLine.h"
 #include "device/DeviceDriver.h"
+#include "toolchain/Tools.h"
 
 namespace dovetail::cli {
 namespace {
@@ -32,6 +33,26 @@ nlohmann::json driversHere(const Environment &environment) {
         entry["devices"].push_back(std::string(api) + ":" + *architecture);
   }
   return drivers;
+}
+
+/// Vendors' compilers and assemblers.
+nlohmann::json toolsHere(const Environment &environment) {
+  nlohmann::json tools = nlohmann::json::array();
+  for (const toolchain::Tool &tool : toolchain::Tools(environment.vendorPath).all())
+    tools.push_back({{"name", tool.name},
+                     {"version", tool.version},
+                     {"path", tool.path},
+                     {"missing", tool.missing}});
+  return tools;
+}
+
+void printTools(const nlohmann::json &tools) {
+  for (const auto &tool : tools) {
+    const std::string missing = tool["missing"], found = tool["version"].get<std::string>() + "  " +
+                                                         tool["path"].get<std::string>();
+    std::printf("tool       %-13s %s\n", tool["name"].get<std::string>().c_str(),
+                missing.empty() ? found.c_str() : ("missing: " + missing).c_str());
+  }
 }
 
 /// The description of device 0 of a driver, as --device takes it.
@@ -92,6 +113,7 @@ int runDoctor(const CommonOptions &options) {
   if (!devices)
     return fail(devices.error());
   report["drivers"] = driversHere(session->environment);
+  report["tools"] = toolsHere(session->environment);
   report["device_targets"] = nlohmann::json::array();
   for (const device::DeviceDescription &known : *devices)
     report["device_targets"].push_back(
@@ -126,6 +148,7 @@ int runDoctor(const CommonOptions &options) {
     std::printf("device     %-13s %s\n", known["target"].get<std::string>().c_str(),
                 known["name"].get<std::string>().c_str());
   printDrivers(report["drivers"]);
+  printTools(report["tools"]);
   for (const auto &provider : report["providers"]) {
     std::printf("provider   %-10s %s%s\n", provider["name"].get<std::string>().c_str(),
                 provider["version"].get<std::string>().c_str(),

@@ -88,7 +88,8 @@ nlohmann::json deviceKernels(const Plan &plan) {
       continue; // another provider's, or for the processor
     ++kernels;
     for (const DeviceImage &image : kernel->images)
-      ++images[fmt::format("{} {}", kindName(image.kind), image.architecture)];
+      if (image.kind != DeviceImage::Kind::Log)
+        ++images[fmt::format("{} {}", kindName(image.kind), image.architecture)];
   }
   return {{"kernels", kernels}, {"images", images}};
 }

@@ -12,6 +12,7 @@
 #include "OpenedModel.h"
 #include "Tokens.h"
 #include "artifact/Artifact.h"
+#include "driver/UserKernels.h"
 
 namespace dovetail::cli {
 namespace {
@@ -22,7 +23,7 @@ struct ModelOptionsCli {
   CommonOptions common;
   InputOptions inputs;
   StageOptions stages;
-  std::string model, output;
+  std::string model, output, temps;
   unsigned repeat = 1, runs = 0;
   double seconds = 2;
   TokenOptions tokens;
@@ -213,6 +214,9 @@ int runCompile(const ModelOptionsCli &options) {
   auto session = makeSettings(options.common);
   if (!session)
     return fail(session.error());
+  if (!options.temps.empty())
+    if (Status status = checkTemps(options.temps); !status)
+      return fail(status.error());
   auto plugins = std::make_shared<const PluginSet>(loadPlugins(*session, {}));
   CompileOptions compile = compileOptions(*session, options.stages);
   giveInputs(compile, *given);
@@ -234,6 +238,9 @@ int runCompile(const ModelOptionsCli &options) {
   artifactOptions.measured = !options.withoutMeasured;
   if (Status status = writeArtifact(compilation->plan, output, artifactOptions); !status)
     return fail(status.error());
+  if (!options.temps.empty())
+    if (Status status = saveTemps(compilation->plan, session->environment, options.temps); !status)
+      return fail(status.error());
   double seconds = millis(Clock::now() - start) / 1000;
   const auto &statistics = compilation->statistics;
   if (options.common.json) {
@@ -338,6 +345,10 @@ void addModelCommands(CLI::App &app, int &exitCode) {
                       "the artifact (default: the model's name plus .dvt)");
   compile->add_flag("--without-measured", compileOptions->withoutMeasured,
                     "leave the measured times out");
+  compile->add_option(
+      "--save-temps", compileOptions->temps,
+      "FOLDER for what goes into the plan's kernels and comes out: PTX, cubins, code "
+      "objects, logs, sources of your own kernels");
   compile->callback([compileOptions, &exitCode] { exitCode = runCompile(*compileOptions); });
 
   auto benchOptions = std::make_shared<ModelOptionsCli>();

@@ -10,6 +10,7 @@
 #include "device/DeviceDescription.h"
 #include "dovetail/dovetail.h"
 #include "driver/Compiler.h"
+#include "driver/UserKernels.h"
 
 namespace dovetail {
 namespace {
@@ -91,6 +92,10 @@ Status compile(const char *modelPath, const char *artifactPath, const dvt_compil
       return found.takeError();
     options.device = found->target();
   }
+  if (Status status = addUserKernels(splitList(given.kernels, ':'), options.device.has_value(),
+                                     options.environment);
+      !status)
+    return status;
   options.cacheFolder = given.cache_path ? given.cache_path : options.environment.cacheFolder;
   if (Status status = readChoice(given, options); !status)
     return status;

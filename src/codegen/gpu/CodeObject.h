@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code objects, the shared ELF files that ROCm loads: linked by LLD within this process, and what
-// their notes say of each kernel's registers and memory.
+// Code objects, the shared ELF files that ROCm loads, linked by LLD within this process.
 #pragma once
 
-#include <map>
-#include <span>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "support/DeviceKernel.h"
+#include "support/Expected.h"
 
 namespace llvm {
 class Module;
@@ -22,10 +20,5 @@ namespace dovetail::codegen {
 /// Dovetail was built.
 Expected<std::vector<uint8_t>> lowerToCodeObject(llvm::Module &module, const char *architecture,
                                                  std::string *assembly);
-
-/// By kernel, from the notes of a code object of version 3 or later (AMDGPU user guide, "Code
-/// Object Metadata"). BadInput for bytes that are none.
-Expected<std::map<std::string, DeviceResources>>
-codeObjectResources(std::span<const uint8_t> codeObject);
 
 } // namespace dovetail::codegen

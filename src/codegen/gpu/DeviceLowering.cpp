@@ -9,8 +9,9 @@
 #include "codegen/ObjectImage.h"
 #include "codegen/gpu/CodeObject.h"
 #include "codegen/gpu/Ptx.h"
-#include "codegen/gpu/PtxAssembler.h"
 #include "codegen/gpu/Threads.h"
+#include "toolchain/CodeObjectNotes.h"
+#include "toolchain/PtxAssembler.h"
 
 namespace dovetail::codegen {
 
@@ -72,12 +73,14 @@ static Status addCudaImages(llvm::Module &module, const Isa &isa, DeviceKernel &
     texts->assembly = *ptx;
   DeviceImage text{DeviceImage::Kind::Ptx, isa.name(), {ptx->begin(), ptx->end()}, {}};
   text.bytes.push_back(0);
-  auto assembled = PtxAssembler::find().assemble(*ptx, isa.name());
+  const toolchain::PtxAssembler &assembler = toolchain::PtxAssembler::find();
+  auto assembled = assembler.assemble(*ptx, isa.name());
   if (assembled) {
     DeviceImage cubin{DeviceImage::Kind::Cubin, isa.name(), std::move(assembled->cubin), {}};
     for (const DeviceLaunch &launch : kernel.launches)
       cubin.resources.push_back(assembled->resources[launch.entry]);
     kernel.images.push_back(std::move(cubin));
+    kernel.addLog(assembler.description(), assembled->log);
   } else if (assembled.error().kind != ErrorKind::Unavailable) {
     return assembled.takeError();
   }
@@ -91,7 +94,7 @@ static Status addRocmImages(llvm::Module &module, const Isa &isa, DeviceKernel &
   auto object = lowerToCodeObject(module, isa.name(), texts ? &texts->assembly : nullptr);
   if (!object)
     return object.takeError();
-  auto resources = codeObjectResources(*object);
+  auto resources = toolchain::codeObjectResources(*object);
   if (!resources)
     return resources.takeError();
   DeviceImage image{DeviceImage::Kind::Hsaco, isa.name(), std::move(*object), {}};

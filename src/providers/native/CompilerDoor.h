@@ -26,6 +26,13 @@ inline dvt_code report(dvt_error *error, dvt_code code, std::string_view message
   return code;
 }
 
+inline dvt_code report(dvt_error *error, const Error &failure) {
+  dvt_code code = failure.kind == ErrorKind::BadInput      ? DVT_BAD_INPUT
+                  : failure.kind == ErrorKind::Unavailable ? DVT_UNAVAILABLE
+                                                           : DVT_FAILED;
+  return report(error, code, failure.message);
+}
+
 inline bool sameLayout(const char *const *layouts, uint32_t index, const std::string &layout) {
   return layout == (layouts && layouts[index] ? layouts[index] : "");
 }

@@ -58,8 +58,9 @@ static std::string tooOld(const DeviceKernel &kernel, const DeviceImage &image,
 static std::string imagesText(const DeviceKernel &kernel) {
   std::string text;
   for (const DeviceImage &image : kernel.images)
-    text += fmt::format("{}{} for {}", text.empty() ? "" : ", ", kindName(image.kind),
-                        image.architecture);
+    if (image.kind != DeviceImage::Kind::Log)
+      text += fmt::format("{}{} for {}", text.empty() ? "" : ", ", kindName(image.kind),
+                          image.architecture);
   return text.empty() ? "none" : text;
 }
 
@@ -112,9 +113,10 @@ Status LoadedDeviceKernel::loadModule(const DeviceKernel &kernel, const char *ar
                            image->architecture, why);
   }
   if (reasons.empty())
-    return badInput("a device kernel with images {} has none that {} could load for {}; compile "
+    return badInput("a device kernel with images {} has none that {} could load for {}{}; compile "
                     "the model for it",
-                    imagesText(kernel), driver->path(), architecture);
+                    imagesText(kernel), driver->path(), architecture,
+                    driver->isSimulated() ? " (a simulated device runs host forms only)" : "");
   return unavailable("the driver (version {}) loads no image of the kernel: {}", driver->version(),
                      reasons);
 }
@@ -122,6 +124,7 @@ Status LoadedDeviceKernel::loadModule(const DeviceKernel &kernel, const char *ar
 Status LoadedDeviceKernel::addLaunch(DeviceLaunch launch, const codegen::Isa &isa) {
   for (const DeviceArgument &argument : launch.arguments)
     if (argument.kind != DeviceArgument::Kind::Workspace &&
+        argument.kind != DeviceArgument::Kind::Number &&
         (argument.tensor >= shapes.count() ||
          (argument.kind == DeviceArgument::Kind::Extent &&
           argument.dimension >= shapes[argument.tensor].extents.size())))
@@ -179,6 +182,8 @@ uint64_t LoadedDeviceKernel::valueOf(const DeviceArgument &argument,
     return reinterpret_cast<uintptr_t>(args.workspace);
   case DeviceArgument::Kind::Extent:
     return uint64_t(shapes.of(args, argument.tensor).extents[argument.dimension]);
+  case DeviceArgument::Kind::Number:
+    return uint64_t(argument.number);
   }
   return 0;
 }

@@ -23,8 +23,8 @@ namespace dovetail::native {
 class LoadedDeviceKernel {
 public:
   /// Of the images in the kernel's bytes the first that the driver takes: machine code for the
-  /// machine's architecture before text that the driver assembles, and on a simulated device the
-  /// host form. The device is current for the calling thread, here and when the kernel goes. The
+  /// architecture before text that the driver assembles, and on a simulated device the host form.
+  /// The device is current for the calling thread, here and when the kernel goes. The
   /// problem is needed during the call only. BadInput for bytes that are no device kernel for this
   /// problem and architecture; else what the driver says.
   static Expected<std::unique_ptr<LoadedDeviceKernel>>

@@ -3,9 +3,7 @@
 // The plug-in of Dovetail's own kernels: proposes what the schedule families offer, loads and runs
 // kernels. Compiling is in a shared object of its own, loaded from this one's folder at the first
 // compile, so that a machine that only runs models needs no LLVM.
-#include <cstddef>
 #include <dlfcn.h>
-#include <map>
 #include <mutex>
 #include <new>
 #include <string>
@@ -22,6 +20,7 @@
 #include "graph/OpRegistry.h"
 #include "providers/native/CompactProblem.h"
 #include "providers/native/CompilerDoor.h"
+#include "providers/native/DriverSet.h"
 #include "providers/native/Fingerprint.h"
 #include "providers/native/LoadedDeviceKernel.h"
 #include "providers/native/LoadedKernel.h"
@@ -30,18 +29,17 @@ using namespace dovetail;
 using namespace dovetail::native;
 
 struct dvt_provider {
+  explicit dvt_provider(const dvt_host *host) : drivers(host) {}
   dvt_provider_info info{};
   std::string compilerPath;
   void *compiler = nullptr;
   CompileFunction compile = nullptr;
-  std::string driverPaths; ///< as dvt_host.device_drivers
+  DriverSet drivers;
   void *logContext = nullptr;
   decltype(dvt_host::log) log = nullptr;
   std::mutex mutex; ///< guards what follows, as several threads may prepare
   bool saidSlower = false;
-  std::map<std::string, std::shared_ptr<device::DeviceDriver>> drivers; ///< by api, once opened
 
-  Expected<std::shared_ptr<device::DeviceDriver>> driverFor(const std::string &api);
   /// Once: loading takes longer than it should.
   void sayPassedOver(const std::string &why);
 };
@@ -51,19 +49,6 @@ struct dvt_kernel {
   std::unique_ptr<LoadedKernel> onHost;
   std::unique_ptr<LoadedDeviceKernel> onDevice;
 };
-
-/// The file that the runtime opens, too: the system's loader gives both the same library.
-Expected<std::shared_ptr<device::DeviceDriver>> dvt_provider::driverFor(const std::string &api) {
-  std::lock_guard lock(mutex);
-  std::shared_ptr<device::DeviceDriver> &driver = drivers[api];
-  if (!driver) {
-    auto opened = device::DeviceDriver::open(api, device::DeviceDriver::pathFor(driverPaths, api));
-    if (!opened)
-      return opened.takeError();
-    driver = std::move(*opened);
-  }
-  return driver;
-}
 
 void dvt_provider::sayPassedOver(const std::string &why) {
   constexpr int kWarning = 2;
@@ -79,24 +64,10 @@ void dvt_provider::sayPassedOver(const std::string &why) {
 
 namespace {
 
-dvt_code codeOf(const Error &error) {
-  switch (error.kind) {
-  case ErrorKind::BadInput:
-    return DVT_BAD_INPUT;
-  case ErrorKind::Unavailable:
-    return DVT_UNAVAILABLE;
-  default:
-    return DVT_FAILED;
-  }
-}
-
 dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
-  auto *made = new (std::nothrow) dvt_provider;
+  auto *made = new (std::nothrow) dvt_provider(host);
   if (!made)
     return report(error, DVT_OUT_OF_MEMORY, "no memory for the native provider");
-  constexpr size_t end = offsetof(dvt_host, device_drivers) + sizeof(host->device_drivers);
-  if (host && host->struct_size >= end && host->device_drivers)
-    made->driverPaths = host->device_drivers;
   if (host) {
     made->logContext = host->log_context;
     made->log = host->log;
@@ -273,7 +244,7 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
       made->onHost = std::move(*loaded);
       return Status::success();
     }
-    auto driver = provider->driverFor(target->device);
+    auto driver = provider->drivers.of(target->device);
     if (!driver)
       return driver.takeError();
     auto loaded = LoadedDeviceKernel::load(reader, *machine, *driver, *args);
@@ -285,7 +256,7 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     return Status::success();
   };
   if (Status status = load(); !status)
-    return report(error, codeOf(status.error()), status.error().message);
+    return report(error, status.error());
   *kernel = made.release();
   return DVT_OK;
 }

@@ -129,6 +129,9 @@ Status runHostForm(const DeviceKernel &kernel, const std::vector<dvt_tensor> &in
       case DeviceArgument::Kind::Extent:
         values.push_back(uint64_t(extents.at(argument.tensor).at(argument.dimension)));
         break;
+      case DeviceArgument::Kind::Number:
+        values.push_back(uint64_t(argument.number));
+        break;
       }
     std::vector<void *> addresses;
     for (uint64_t &value : values)

@@ -9,11 +9,11 @@
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/TargetSelect.h"
 
-#include "codegen/gpu/PtxAssembler.h"
+#include "toolchain/PtxAssembler.h"
 
 namespace dovetail::test {
 
-using codegen::PtxAssembler;
+using toolchain::PtxAssembler;
 
 std::map<std::string, ImageCounts> &imageCounts() {
   static std::map<std::string, ImageCounts> counts;

@@ -5,14 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "DeviceCheck.h"
-#include "codegen/gpu/CodeObject.h"
-#include "codegen/gpu/PtxAssembler.h"
 #include "codegen/schedule/Machine.h"
+#include "toolchain/CodeObjectNotes.h"
+#include "toolchain/PtxAssembler.h"
 
 namespace dovetail::test {
 namespace {
 
-using codegen::PtxAssembler;
+using toolchain::PtxAssembler;
 
 constexpr const char *kAdd =
     "problem(%0: f32[3,500], %1: f32[3,500]) %2: f32[3,500] = add@14(%0, %1) return(%2)";
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(Both, Assembler,
                          });
 
 TEST(ToolChain, LogsAreRead) {
-  auto resources = codegen::resourcesOfLog(
+  auto resources = toolchain::resourcesOfLog(
       "ptxas info    : 0 bytes gmem\n"
       "ptxas info    : Compiling entry function 'phase0' for 'sm_90'\n"
       "ptxas info    : Function properties for phase0\n"
@@ -86,7 +86,7 @@ TEST(ToolChain, LogsAreRead) {
       "ptxas info    : Used 8 registers, used 0 barriers\n");
   EXPECT_EQ(resources["phase0"], (DeviceResources{24, 16, 24, 1024}));
   EXPECT_EQ(resources["phase1"], (DeviceResources{8, 0, 0, 0}));
-  EXPECT_TRUE(codegen::resourcesOfLog("Used 24 registers").empty());
+  EXPECT_TRUE(toolchain::resourcesOfLog("Used 24 registers").empty());
 }
 
 TEST(ToolChain, CodeObjectsTellTheirRegisters) {
@@ -95,13 +95,13 @@ TEST(ToolChain, CodeObjectsTellTheirRegisters) {
     ASSERT_FALSE(candidates.empty());
     const DeviceImage *image = candidates[0].kernel.find(DeviceImage::Kind::Hsaco);
     ASSERT_TRUE(image);
-    auto resources = codegen::codeObjectResources(image->bytes);
+    auto resources = toolchain::codeObjectResources(image->bytes);
     ASSERT_TRUE(bool(resources)) << resources.error().message;
     EXPECT_GT(resources->at("phase0").registers, 0u);
     EXPECT_EQ(resources->at("phase0").spillBytes, 0u);
     // No prefix of it is taken for a whole one, and none makes the reader fall.
     for (size_t size : {size_t(0), size_t(3), size_t(64), size_t(100), size_t(300)})
-      EXPECT_FALSE(bool(codegen::codeObjectResources(std::span(image->bytes).first(size))));
+      EXPECT_FALSE(bool(toolchain::codeObjectResources(std::span(image->bytes).first(size))));
   }
 }
 

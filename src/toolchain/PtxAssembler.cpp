@@ -2,26 +2,26 @@
 //
 // nvJitLink's few functions, declared here because its header may be missing, and ptxas as a child
 // process. nvJitLink's symbols carry the version of CUDA in their names.
-#include "codegen/gpu/PtxAssembler.h"
+#include "toolchain/PtxAssembler.h"
 
-#include <dlfcn.h>
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <optional>
 
-#include "llvm/ADT/SmallString.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
+#include <dlfcn.h>
+#include <unistd.h>
 
-namespace dovetail::codegen {
+#include "support/File.h"
+#include "toolchain/ChildProcess.h"
+
+namespace dovetail::toolchain {
 
 namespace {
 
 constexpr const char *kCudaFolder = "/usr/local/cuda";
 constexpr int kPtxInput = 2; ///< NVJITLINK_INPUT_PTX
-constexpr unsigned kSecondsForPtxas = 300;
+constexpr std::chrono::seconds kForPtxas{300}, kToAnswer{10};
 
 /// Each returns 0 when it went well.
 using Create = int (*)(void **handle, uint32_t count, const char **options);
@@ -55,16 +55,29 @@ std::string textOf(void *library, void *handle, const char *what) {
 }
 
 /// The number that ends before `unit` in the line, as in "24 registers".
-std::optional<uint32_t> numberBefore(llvm::StringRef line, llvm::StringRef unit) {
-  size_t place = line.find(unit);
-  if (place == line.npos)
+std::optional<uint32_t> numberBefore(std::string_view line, std::string_view unit) {
+  size_t end = line.find(unit);
+  if (end == line.npos)
     return std::nullopt;
-  llvm::StringRef before = line.take_front(place).rtrim();
+  size_t start = end;
+  while (start > 0 && line[start - 1] >= '0' && line[start - 1] <= '9')
+    --start;
   uint32_t number = 0;
-  if (before.take_back(before.size() - (before.find_last_not_of("0123456789") + 1))
-          .getAsInteger(10, number))
+  if (std::from_chars(line.data() + start, line.data() + end, number).ec != std::errc())
     return std::nullopt;
   return number;
+}
+
+/// Without what differs from one time to the next: the same text must give the same kernel.
+std::string withoutTimes(std::string_view log) {
+  std::string kept;
+  while (!log.empty()) {
+    std::string_view line = log.substr(0, log.find('\n'));
+    log.remove_prefix(std::min(line.size() + 1, log.size()));
+    if (line.find("ompile time") == line.npos && !line.empty() && line[0] != '\0')
+      kept.append(line) += '\n';
+  }
+  return kept;
 }
 
 } // namespace
@@ -72,17 +85,18 @@ std::optional<uint32_t> numberBefore(llvm::StringRef line, llvm::StringRef unit)
 std::map<std::string, DeviceResources> resourcesOfLog(std::string_view log) {
   std::map<std::string, DeviceResources> found;
   DeviceResources *current = nullptr;
-  llvm::SmallVector<llvm::StringRef> lines;
-  llvm::StringRef(log.data(), log.size()).split(lines, '\n');
-  for (llvm::StringRef line : lines) {
-    constexpr llvm::StringLiteral kEntry = "Compiling entry function '";
+  while (!log.empty()) {
+    std::string_view line = log.substr(0, log.find('\n'));
+    log.remove_prefix(std::min(line.size() + 1, log.size()));
+    constexpr std::string_view kEntry = "Compiling entry function '";
     if (size_t place = line.find(kEntry); place != line.npos) {
-      current = &found[line.drop_front(place + kEntry.size()).split('\'').first.str()];
+      std::string_view name = line.substr(place + kEntry.size());
+      current = &found[std::string(name.substr(0, name.find('\'')))];
       continue;
     }
     if (!current)
       continue;
-    auto take = [&](llvm::StringRef unit, uint32_t &into) {
+    auto take = [&](std::string_view unit, uint32_t &into) {
       if (auto number = numberBefore(line, unit))
         into = *number;
     };
@@ -97,7 +111,7 @@ std::map<std::string, DeviceResources> resourcesOfLog(std::string_view log) {
 bool PtxAssembler::openLibrary() {
   for (const char *folder : {"", "/lib64/"})
     for (const char *name : {"libnvJitLink.so.13", "libnvJitLink.so.12"}) {
-      std::string file = *folder ? std::string(kCudaFolder) + folder + name : name;
+      file = *folder ? std::string(kCudaFolder) + folder + name : name;
       library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (!library)
         continue;
@@ -111,19 +125,20 @@ bool PtxAssembler::openLibrary() {
 }
 
 bool PtxAssembler::findProgram() {
-  auto found = llvm::sys::findProgramByName("ptxas");
-  if (!found)
-    found = llvm::sys::findProgramByName("ptxas", {std::string(kCudaFolder) + "/bin"});
-  if (!found)
-    return false;
-  // A file of that name may be what is left of a tool kit that was removed.
-  std::optional<llvm::StringRef> silent[] = {llvm::StringRef(""), llvm::StringRef(""),
-                                             llvm::StringRef("")};
-  if (llvm::sys::ExecuteAndWait(*found, {*found, "--version"}, std::nullopt, silent, 10) != 0)
-    return false;
-  path = *found;
-  which = Tool::Ptxas;
-  return true;
+  const char *path = std::getenv("PATH");
+  std::string folders = fmt::format("{}:{}/bin", path ? path : "", kCudaFolder);
+  for (size_t from = 0; from < folders.size();) {
+    size_t colon = std::min(folders.find(':', from), folders.size());
+    file = folders.substr(from, colon - from) + "/ptxas";
+    from = colon + 1;
+    if (!file.starts_with("//") && file.starts_with('/') && ::access(file.c_str(), X_OK) == 0)
+      // A file of that name may be what is left of a tool kit that was removed.
+      if (auto answer = runChild({file, "--version"}, kToAnswer); answer && answer->succeeded()) {
+        which = Tool::Ptxas;
+        return true;
+      }
+  }
+  return false;
 }
 
 const PtxAssembler &PtxAssembler::find() {
@@ -145,12 +160,14 @@ PtxAssembler PtxAssembler::of(Tool tool) {
   return assembler;
 }
 
+std::string PtxAssembler::version() const { return fmt::format("{}.{}", major, minor); }
+
 std::string PtxAssembler::description() const {
   switch (which) {
   case Tool::NvJitLink:
-    return fmt::format("nvJitLink {}.{}", major, minor);
+    return fmt::format("nvJitLink {}", version());
   case Tool::Ptxas:
-    return fmt::format("ptxas ({})", path);
+    return fmt::format("ptxas ({})", file);
   case Tool::None:
     break;
   }
@@ -188,7 +205,7 @@ Expected<AssembledPtx> PtxAssembler::assembleByLibrary(const std::string &ptx,
   if (code == 0)
     code = complete(handle);
   AssembledPtx result;
-  result.log = textOf(library, handle, "InfoLog");
+  result.log = withoutTimes(textOf(library, handle, "InfoLog").c_str());
   std::string errors = textOf(library, handle, "ErrorLog");
   std::string cubin = code == 0 ? textOf(library, handle, "LinkedCubin") : "";
   destroy(&handle);
@@ -203,44 +220,31 @@ Expected<AssembledPtx> PtxAssembler::assembleByLibrary(const std::string &ptx,
 Expected<AssembledPtx> PtxAssembler::assembleByProgram(const std::string &ptx,
                                                        const std::string &architecture,
                                                        bool strict) const {
-  llvm::SmallString<128> from, to, logFile;
-  if (llvm::sys::fs::createTemporaryFile("dovetail", "ptx", from) ||
-      llvm::sys::fs::createTemporaryFile("dovetail", "cubin", to) ||
-      llvm::sys::fs::createTemporaryFile("dovetail", "log", logFile))
-    return unavailable("no temporary file for ptxas can be made; is there room in the folder that "
-                       "TMPDIR names?");
-  llvm::FileRemover removeFrom(from), removeTo(to), removeLog(logFile);
-  if (llvm::Error failed = llvm::writeToOutput(from, [&](llvm::raw_ostream &stream) {
-        stream << ptx;
-        return llvm::Error::success();
-      }))
-    return unavailable("the PTX for ptxas cannot be written: {}",
-                       llvm::toString(std::move(failed)));
-  std::vector<llvm::StringRef> arguments = {path,         "-v", "-O3", "-arch",
-                                            architecture, "-o", to,    from};
+  auto folder = TemporaryFolder::create();
+  if (!folder)
+    return folder.takeError();
+  const std::string from = folder->file("kernel.ptx"), to = folder->file("kernel.cubin");
+  if (Status status = writeFile(from, ptx); !status)
+    return status.takeError();
+  std::vector<std::string> arguments = {file, "-v", "-O3", "-arch", architecture, "-o", to, from};
   if (strict)
-    arguments.push_back("--warning-as-error");
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(logFile),
-                                                llvm::StringRef(logFile)};
-  std::string why;
-  int code = llvm::sys::ExecuteAndWait(path, arguments, std::nullopt, redirects, kSecondsForPtxas,
-                                       0, &why);
-  auto read = [](llvm::StringRef file) {
-    auto buffer = llvm::MemoryBuffer::getFile(file, false, /*RequiresNullTerminator=*/false);
-    return buffer ? (*buffer)->getBuffer().str() : std::string();
-  };
+    arguments.emplace_back("--warning-as-error");
+  auto child = runChild(arguments, kForPtxas);
+  if (!child)
+    return child.takeError();
   AssembledPtx result;
-  result.log = read(logFile);
+  result.log = withoutTimes(child->output);
+  const int code = child->exitCode;
   if (code < 0)
-    return unavailable("{} does not run: {}", description(), why);
+    return unavailable("{} ends with {}", description(), child->ending());
   if (code != 0 && result.log.find("gpu-name") != std::string::npos)
     return unavailable("{} does not know {}: {}", description(), architecture, result.log);
-  std::string cubin = code == 0 ? read(to) : "";
-  if (cubin.empty())
+  auto cubin = code == 0 ? readFile(to) : Expected<std::string>(std::string());
+  if (!cubin || cubin->empty())
     return internalError("{} refuses PTX for {}: {}", description(), architecture, result.log);
-  result.cubin.assign(cubin.begin(), cubin.end());
+  result.cubin.assign(cubin->begin(), cubin->end());
   result.resources = resourcesOfLog(result.log);
   return result;
 }
 
-} // namespace dovetail::codegen
+} // namespace dovetail::toolchain

@@ -12,7 +12,7 @@
 
 #include "support/DeviceKernel.h"
 
-namespace dovetail::codegen {
+namespace dovetail::toolchain {
 
 struct AssembledPtx {
   std::vector<uint8_t> cubin;
@@ -32,6 +32,8 @@ public:
 
   Tool tool() const { return which; }
   std::string description() const; ///< "nvJitLink 13.0" or "ptxas (/usr/local/cuda/bin/ptxas)"
+  std::string version() const;     ///< of nvJitLink: "13.0"
+  const std::string &path() const { return file; } ///< of library or program; may be a bare name
 
   /// Unavailable where there is no assembler or it is too old for the architecture; an internal
   /// error with its log where it refuses the text. With `strict` ptxas takes warnings for errors.
@@ -48,11 +50,11 @@ private:
 
   Tool which = Tool::None;
   void *library = nullptr; ///< stays open
-  std::string path;        ///< of ptxas
+  std::string file;
   unsigned major = 0, minor = 0;
 };
 
 /// What an assembler's verbose log tells of each entry.
 std::map<std::string, DeviceResources> resourcesOfLog(std::string_view log);
 
-} // namespace dovetail::codegen
+} // namespace dovetail::toolchain

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Children end, are ended, and are heard.
+#include <csignal>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "support/File.h"
+#include "toolchain/ChildProcess.h"
+
+namespace dovetail::toolchain {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+ChildResult run(const std::string &script, milliseconds limit = seconds(30)) {
+  auto result = runChild({"/bin/sh", "-c", script}, limit);
+  EXPECT_TRUE(bool(result)) << result.error().message;
+  return result ? *result : ChildResult();
+}
+
+TEST(ChildProcess, TellsItsOutputAndItsEnd) {
+  ChildResult result = run("echo out; echo err >&2; exit 3");
+  EXPECT_EQ(result.exitCode, 3);
+  EXPECT_EQ(result.output, "out\nerr\n");
+  EXPECT_EQ(result.ending(), "exit code 3");
+  EXPECT_TRUE(run("exit 0").succeeded());
+}
+
+TEST(ChildProcess, HasNothingToRead) { EXPECT_EQ(run("cat").output, ""); }
+
+TEST(ChildProcess, ArgumentsAreNotRead) {
+  auto result = runChild({"/bin/echo", "$HOME", "a b", ";"}, seconds(30));
+  ASSERT_TRUE(bool(result));
+  EXPECT_EQ(result->output, "$HOME a b ;\n");
+}
+
+TEST(ChildProcess, SignalsAreNamed) {
+  ChildResult result = run("kill -SEGV $$");
+  EXPECT_EQ(result.exitCode, -1);
+  EXPECT_EQ(result.signal, SIGSEGV);
+  EXPECT_EQ(result.ending().rfind("signal 11", 0), 0u) << result.ending();
+}
+
+TEST(ChildProcess, LateOnesEndWithWhatTheyStarted) {
+  ChildResult result = run("sleep 100 & sleep 100", milliseconds(100));
+  EXPECT_TRUE(result.timedOut);
+  EXPECT_EQ(result.ending(), "no end within its time");
+  // One that says nothing more and goes on.
+  EXPECT_TRUE(run("exec >&- 2>&-; sleep 100", milliseconds(100)).timedOut);
+}
+
+TEST(ChildProcess, LongOutputIsCut) {
+  ChildResult result = run("head -c 3000000 /dev/zero");
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_EQ(result.output.size(), size_t(1) << 20);
+}
+
+TEST(ChildProcess, WhatIsNotThereDoesNotStart) {
+  auto result = runChild({"/nowhere/compiler"}, seconds(1));
+  ASSERT_FALSE(bool(result));
+  EXPECT_EQ(result.error().kind, ErrorKind::Unavailable);
+  EXPECT_NE(result.error().message.find("/nowhere/compiler does not start"), std::string::npos);
+}
+
+TEST(TemporaryFolder, GoesWithAllItHolds) {
+  std::string file;
+  {
+    auto folder = TemporaryFolder::create();
+    ASSERT_TRUE(bool(folder));
+    file = folder->file("x");
+    ASSERT_TRUE(bool(writeFile(file, "y")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(file).parent_path()));
+}
+
+} // namespace
+} // namespace dovetail::toolchain
