@@ -129,10 +129,16 @@ TEST(UserKernel, OtherProblemsAndTargetsAreRefused) {
   EXPECT_THAT(why, HasSubstr("not for rocm:gfx942"));
   EXPECT_FALSE(launchOf(kernel, kRmsNorm, &why));
   EXPECT_EQ(why, ""); // not a word about what has nothing to do with it
-  EXPECT_FALSE(launchOf(kernel,
-                        "problem(%0: f32[30,50]) %1: f32[30,50] alias(0) = gelu@20(%0) "
-                        "{approximate=\"none\"} return(%1)",
-                        &why));
+}
+
+TEST(UserKernel, WorkInPlaceMustBeAllowed) {
+  const std::string inPlace = "problem(%0: f32[30,50]) %1: f32[30,50] alias(0) = gelu@20(%0) "
+                              "{approximate=\"none\"} return(%1)";
+  EXPECT_TRUE(launchOf(kernelOf(kKernels + "gelu.json"), inPlace));
+  Copy copy;
+  copy.change("gelu.json", "\"in_place\": true", "\"in_place\": false");
+  std::string why;
+  EXPECT_FALSE(launchOf(kernelOf(copy.path("gelu.json")), inPlace, &why));
   EXPECT_THAT(why, HasSubstr("memory of operands"));
 }
 
