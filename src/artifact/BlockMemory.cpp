@@ -15,12 +15,14 @@ constexpr int64_t kMostElements = int64_t(1) << 46;
 
 std::optional<uint64_t> checkedBytes(dvt_type type, const std::vector<int64_t> &extents,
                                      const Layout &layout) {
-  std::vector<int64_t> block = layout.blockOf(extents.size());
+  std::vector<int64_t> block;
+  if (!layout.isRowMajor())
+    block = layout.blockOf(extents.size());
   int64_t count = 1;
   for (size_t d = 0; d < extents.size(); ++d) {
-    int64_t padded;
-    if (extents[d] < 0 || __builtin_add_overflow(extents[d], block[d] - 1, &padded) ||
-        __builtin_mul_overflow(count, padded / block[d] * block[d], &count))
+    int64_t padded, unit = block.empty() ? 1 : block[d];
+    if (extents[d] < 0 || __builtin_add_overflow(extents[d], unit - 1, &padded) ||
+        __builtin_mul_overflow(count, padded / unit * unit, &count))
       return std::nullopt;
   }
   if (count > kMostElements)

@@ -41,7 +41,7 @@ struct GraphImport::Iteration {
   /// on.
   size_t firstCarried, carried, firstYielded;
   Values initial; ///< what is carried at first, as ONNX has it
-  /// A sequence is carried as the values of a form, of which there may be none, one or two.
+  /// A sequence is carried as the values of a form: none, one or two, or one for each element.
   std::vector<std::optional<SequenceForm>> forms{};
   /// Of the arguments of the region, sequences taken apart: the first inputs, what is carried, and
   /// the other inputs.

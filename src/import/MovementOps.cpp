@@ -2,6 +2,9 @@
 //
 // Ops that move elements, and selections, through the op-set versions: what was a list of integers
 // in an attribute (starts, pads, split, k) became an operand.
+#include <algorithm>
+
+#include "import/Chain.h"
 #include "import/NodeImport.h"
 
 namespace dovetail::importer {
@@ -82,12 +85,55 @@ Status dft(NodeImport &node) {
   return Status::success();
 }
 
+/// Known extents of the data other than 1 decide those of the result, so that no kernel looks at
+/// what the shape has there. Where only the run tells, what it has is held against them.
+Status expand(NodeImport &node) {
+  OpEmitter &emitter = node.emitter;
+  mlir::Value data = node.operand(0), wanted = node.operand(1);
+  if (!data || !wanted || emitter.rank(wanted) != 1 || emitter.type(wanted) != DVT_I64 ||
+      emitter.knownInts(wanted))
+    return Status::success();
+  const graph::Shape shape = emitter.shape(data);
+  std::optional<int64_t> length = emitter.shape(wanted)[0].staticValue();
+  if (!length)
+    return Status::success(); // the shape rule has a message for it
+  const std::optional<graph::Elements> elements = emitter.facts(wanted).elements;
+  int64_t rank = int64_t(shape.size()), common = std::min(rank, *length);
+  std::vector<int64_t> known; // extents of the last dimensions; 1 where nothing is to be checked
+  for (int64_t i = 0; i < common; ++i) {
+    const Extent &extent = shape[size_t(rank - common + i)];
+    bool isOpen = !elements || !(*elements)[size_t(*length - common + i)];
+    known.push_back(isOpen ? extent.staticValue().value_or(1) : 1);
+  }
+  if (std::all_of(known.begin(), known.end(), [](int64_t extent) { return extent == 1; }))
+    return Status::success();
+  Chain chain(emitter);
+  mlir::Value last = common == *length
+                         ? wanted
+                         : chain("Slice", {wanted, emitter.ints({*length - common}),
+                                           emitter.ints({*length}), emitter.ints({0})});
+  mlir::Value extents = emitter.ints(known), one = emitter.ints({1});
+  mlir::Value same = chain("Equal", {last, extents}), isOne = chain("Equal", {last, one});
+  mlir::Value fits = chain("Or", {same, isOne});
+  mlir::Value any = chain("Or", {fits, chain("Equal", {extents, one})});
+  mlir::Value all = chain("ReduceMin", {chain("Cast", {any}, {{"to", int64_t(DVT_I64)}})},
+                          {{"keepdims", int64_t(0)}});
+  mlir::Value holds = chain("Cast", {all}, {{"to", int64_t(DVT_BOOL)}});
+  if (chain.error)
+    return *chain.error;
+  node.setOperand(0, guarded(emitter, data, holds,
+                             fmt::format("Expand '{}': the extents that the run gives do not "
+                                         "broadcast with {}",
+                                         emitter.label, graph::shapeText(shape))));
+  return Status::success();
+}
+
 } // namespace
 
 std::vector<NamedRule> movementRules() {
-  return {{"Slice", slice},           {"Split", split}, {"Pad", pad},
-          {"Transpose", transpose},   {"TopK", topK},   {"Scatter", scatter},
-          {"GridSample", gridSample}, {"DFT", dft}};
+  return {{"Slice", slice},           {"Split", split},   {"Pad", pad},
+          {"Transpose", transpose},   {"TopK", topK},     {"Scatter", scatter},
+          {"GridSample", gridSample}, {"Expand", expand}, {"DFT", dft}};
 }
 
 } // namespace dovetail::importer

@@ -103,6 +103,10 @@ Status GraphImport::exportResult(const std::string &name, Value value, Values &v
   Expected<SequenceForm> form = sequences.formOf(*sequence);
   if (!form)
     return form.takeError();
+  if (Status status = sequences.checkPackable(
+          *form, "inside a model: an output has one table of extents for all its elements");
+      !status)
+    return status;
   form->isStacked = false;
   if (form->isEmpty) { // always
     give(name + ".data", sequences.zeros(form->type, {0}));

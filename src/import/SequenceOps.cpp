@@ -8,6 +8,7 @@
 
 #include "graph/GraphDialect.h"
 #include "graph/TensorType.h"
+#include "import/Chain.h"
 
 using namespace mlir;
 
@@ -145,9 +146,11 @@ Expected<Value> GraphImport::splitInLoop(Value tensor, Value chunk, int64_t axis
   NodeWriter::set(shape, "start", axis);
   NodeWriter::set(shape, "end", axis + 1);
   add("Squeeze", {"extents"}, {"extent"});
-  add("Add", {"extent", "chunk"}, {"beyond"});
-  add("Sub", {"beyond", "one"}, {"last"});
-  add("Div", {"last", "chunk"}, {"count"});
+  // Rounded up without a sum, which a large length of parts would make overflow.
+  add("Div", {"extent", "chunk"}, {"whole parts"});
+  add("Mod", {"extent", "chunk"}, {"rest"});
+  add("Min", {"rest", "one"}, {"last part"});
+  add("Add", {"whole parts", "last part"}, {"count"});
   NodeWriter::set(add("SequenceEmpty", {}, {"none"}), "dtype", int64_t(emitter.type(tensor)));
   onnx::NodeProto &loop = add("Loop", {"count", "", "none"}, {"parts"});
   onnx::GraphProto &body = NodeWriter::body(loop, {"i", "go", "before"}, {"go on", "after"});
@@ -204,8 +207,6 @@ Expected<Values> GraphImport::importSequenceOp(NodeImport &node) {
   }
   if (op == "SequenceConstruct") {
     Sequence list{emitter.type(node.operands[0]), Sequence::Form::Listed, node.operands};
-    if (Expected<SequenceForm> form = sequences.formOf(list); !form)
-      return form.takeError();
     for (Value element : node.operands)
       if (emitter.type(element) != list.type)
         return node.fail("its elements differ in type");
@@ -257,10 +258,16 @@ Expected<Values> GraphImport::importSplitToSequence(NodeImport &node) {
     return node.fail("'split' with lengths that only the run tells is not supported; one length "
                      "for all parts is");
   if (isChunk && (!sizes || !extent)) {
-    Expected<Value> chunk = sequences.scalarOf(split, "length of parts");
-    if (chunk)
-      chunk = splitInLoop(tensor, *chunk, axis);
-    return chunk ? Expected<Values>(Values{*chunk}) : chunk.takeError();
+    Chain chain(emitter);
+    Value chunk = chain.take(sequences.scalarOf(split, "length of parts"));
+    Value isLength = chain("Greater", {chunk, emitter.intScalar(0)});
+    if (chain.error)
+      return *chain.error;
+    chunk = guarded(
+        emitter, chunk, isLength,
+        fmt::format("SplitToSequence '{}': the length of parts is not above zero", emitter.label));
+    Value parts = chain.take(splitInLoop(tensor, chunk, axis));
+    return chain.error ? Expected<Values>(*chain.error) : Expected<Values>(Values{parts});
   }
   if (!split)
     sizes = std::vector<int64_t>(size_t(*extent), 1);

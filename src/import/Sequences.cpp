@@ -7,8 +7,12 @@
 
 #include <algorithm>
 #include <climits>
+#include <functional>
+
+#include <fmt/ranges.h>
 
 #include "graph/GraphDialect.h"
+#include "import/Chain.h"
 
 using namespace mlir;
 
@@ -20,39 +24,20 @@ bool isStatic(const graph::Shape &shape) {
                      [](const Extent &extent) { return extent.isStatic(); });
 }
 
-/// Runs steps that each give a value, until one fails; later ones see the failure and do nothing.
-class Chain {
-public:
-  explicit Chain(OpEmitter &emitter) : emitter(emitter) {}
-  Value operator()(std::string_view op, ArrayRef<Value> operands, AttributeMap attributes = {}) {
-    if (error)
-      return {};
-    return take(emitter.emit(op, operands, std::move(attributes)));
-  }
-  Value take(Expected<Value> value) {
-    if (error)
-      return {};
-    if (value)
-      return *value;
-    error = value.takeError();
-    return {};
-  }
-  Expected<Value> result(Value value) {
-    return error ? Expected<Value>(*error) : Expected<Value>(value);
-  }
-
-  std::optional<Error> error;
-
-private:
-  OpEmitter &emitter;
-};
+/// Numbers of dimensions, "2, 1, 2", of elements that may differ in it.
+std::string ranksText(const SequenceForm &form) {
+  if (form.isEmpty)
+    return "none";
+  return form.isListed() ? fmt::format("{}", fmt::join(form.ranks, ", "))
+                         : fmt::format("{} each", form.element.size());
+}
 
 } // namespace
 
 bool SequenceForm::operator==(const SequenceForm &other) const {
   if (isEmpty || other.isEmpty)
     return isEmpty == other.isEmpty;
-  return type == other.type && isStacked == other.isStacked &&
+  return type == other.type && isStacked == other.isStacked && ranks == other.ranks &&
          element.size() == other.element.size() && (!isStacked || element == other.element);
 }
 
@@ -91,6 +76,14 @@ Expected<SequenceForm> Sequences::formOf(const Sequence &sequence) const {
   SequenceForm form;
   form.type = sequence.type;
   if (sequence.form == Sequence::Form::Listed) {
+    std::vector<size_t> ranks;
+    for (Value element : sequence.values)
+      ranks.push_back(emitter.rank(element));
+    if (std::adjacent_find(ranks.begin(), ranks.end(), std::not_equal_to<>()) != ranks.end()) {
+      form.isEmpty = false;
+      form.ranks = std::move(ranks);
+      return form;
+    }
     for (Value element : sequence.values) {
       SequenceForm one{false, sequence.type, isStatic(emitter.shape(element)),
                        emitter.shape(element)};
@@ -117,16 +110,34 @@ Expected<SequenceForm> Sequences::join(const SequenceForm &a, const SequenceForm
   if (a.type != b.type)
     return emitter.fail("sequence", "has elements of the types {} and {}", typeName(a.type),
                         typeName(b.type));
+  if (a == b)
+    return a;
+  if (a.isListed() || b.isListed())
+    return emitter.fail("sequence",
+                        "has elements whose numbers of dimensions are {} here and {} there; where "
+                        "they differ from each other, they must be the same in all iterations and "
+                        "branches",
+                        ranksText(a), ranksText(b));
   if (a.isEmpty || b.isEmpty)
     return a.isEmpty ? b : a;
   if (a.element.size() != b.element.size())
     return emitter.fail("sequence",
-                        "has elements of {} and of {} dimensions, which is not supported: all must "
-                        "have as many",
+                        "has elements of {} and of {} dimensions, which is supported only where "
+                        "each of them is known when compiling",
                         a.element.size(), b.element.size());
   SequenceForm both = a;
   both.isStacked = a.isStacked && b.isStacked && a.element == b.element;
   return both;
+}
+
+Status Sequences::checkPackable(const SequenceForm &form, const char *what) const {
+  if (!form.isListed())
+    return Status::success();
+  auto other = std::find_if(form.ranks.begin(), form.ranks.end(),
+                            [&](size_t rank) { return rank != form.ranks.front(); });
+  return emitter.fail("sequence",
+                      "has elements of {} and of {} dimensions, which is supported only {}",
+                      form.ranks.front(), *other, what);
 }
 
 Value Sequences::zeros(dvt_type type, ArrayRef<int64_t> extents) {
@@ -162,6 +173,8 @@ std::optional<int64_t> Sequences::knownIndex(Value index) const {
 Expected<Values> Sequences::valuesIn(const Sequence &sequence, const SequenceForm &form) {
   if (form.isEmpty)
     return Values{};
+  if (form.isListed()) // and so is the sequence
+    return sequence.values;
   using Form = Sequence::Form;
   Chain chain(emitter);
   AttributeMap front{{"axis", int64_t(0)}};
@@ -216,9 +229,9 @@ Expected<Values> Sequences::valuesIn(const Sequence &sequence, const SequenceFor
 Sequence Sequences::fromValues(const SequenceForm &form, ArrayRef<Value> values) const {
   Sequence sequence;
   sequence.type = form.type;
-  sequence.form = form.isEmpty     ? Sequence::Form::Listed
-                  : form.isStacked ? Sequence::Form::Stacked
-                                   : Sequence::Form::Ragged;
+  sequence.form = form.isEmpty || form.isListed() ? Sequence::Form::Listed
+                  : form.isStacked                ? Sequence::Form::Stacked
+                                                  : Sequence::Form::Ragged;
   sequence.values.assign(values.begin(), values.end());
   return sequence;
 }
@@ -229,6 +242,8 @@ Expected<Sequence> Sequences::packed(const Sequence &sequence) {
   Expected<SequenceForm> form = formOf(sequence);
   if (!form)
     return form.takeError();
+  if (Status status = checkPackable(*form, "where the position is known when compiling"); !status)
+    return status.takeError();
   Expected<Values> values = valuesIn(sequence, *form);
   return values ? Expected<Sequence>(fromValues(*form, *values)) : values.takeError();
 }
@@ -239,6 +254,8 @@ Expected<Sequence> Sequences::ragged(const Sequence &sequence) {
   Expected<SequenceForm> form = formOf(sequence);
   if (!form)
     return form.takeError();
+  if (Status status = checkPackable(*form, "where the position is known when compiling"); !status)
+    return status.takeError();
   form->isStacked = false;
   Expected<Values> values = valuesIn(sequence, *form);
   return values ? Expected<Sequence>(fromValues(*form, *values)) : values.takeError();
@@ -314,31 +331,8 @@ Expected<Value> Sequences::checkedPosition(Value position, Value length, bool pa
   Value holds = chain("And", {isThere, ends});
   if (chain.error)
     return *chain.error;
-  place = guarded(place, holds, "the index is out of range of the sequence");
+  place = guarded(emitter, place, holds, "the index is out of range of the sequence");
   return chain.result(chain("Unsqueeze", {place, emitter.ints({0})}));
-}
-
-Value Sequences::guarded(Value value, Value condition, StringRef message) {
-  OperationState state(emitter.location, graph::IfOp::getOperationName());
-  state.addOperands(condition);
-  state.addTypes(value.getType());
-  state.addRegion()->emplaceBlock();
-  state.addRegion()->emplaceBlock();
-  Operation *conditional = emitter.builder.create(state);
-  OpBuilder::InsertionGuard guard(emitter.builder);
-  emitter.builder.setInsertionPointToEnd(&conditional->getRegion(0).front());
-  graph::YieldOp::create(emitter.builder, emitter.location, value);
-  emitter.builder.setInsertionPointToEnd(&conditional->getRegion(1).front());
-  OperationState refusal(emitter.location, graph::RefuseOp::getOperationName());
-  refusal.addAttribute("message", emitter.builder.getStringAttr(message));
-  refusal.addTypes(value.getType());
-  graph::YieldOp::create(emitter.builder, emitter.location,
-                         emitter.builder.create(refusal)->getResults());
-  graph::ValueFacts facts;
-  facts.type = emitter.type(value);
-  facts.shape = emitter.shape(value);
-  emitter.declare(conditional->getResult(0), std::move(facts));
-  return conditional->getResult(0);
 }
 
 Expected<Sequence> Sequences::insert(const Sequence &sequence, Value element, Value position) {

@@ -34,8 +34,11 @@ struct SequenceForm {
   dvt_type type = DVT_F32;
   bool isStacked = false;
   graph::Shape element; ///< of each element where stacked; else only the rank counts
+  /// Of all elements, where they differ in it: each is then a value of its own.
+  std::vector<size_t> ranks{};
   bool operator==(const SequenceForm &other) const;
-  size_t valueCount() const { return isEmpty ? 0 : isStacked ? 1 : 2; }
+  bool isListed() const { return !ranks.empty(); }
+  size_t valueCount() const { return isListed() ? ranks.size() : isEmpty ? 0 : isStacked ? 1 : 2; }
 };
 
 struct Optional {
@@ -61,6 +64,8 @@ public:
 
   Expected<SequenceForm> formOf(const Sequence &sequence) const;
   Expected<SequenceForm> join(const SequenceForm &a, const SequenceForm &b) const;
+  /// Fails where elements differ in their number of dimensions and so do not fit into one tensor.
+  Status checkPackable(const SequenceForm &form, const char *what) const;
   /// The sequence as the values of a form that takes it in, emitted where the builder stands.
   Expected<Values> valuesIn(const Sequence &sequence, const SequenceForm &form);
   Sequence fromValues(const SequenceForm &form, llvm::ArrayRef<mlir::Value> values) const;
@@ -86,8 +91,6 @@ private:
   /// A position counted from the front, i64[1]; one that is none of the sequence, or with
   /// `pastLast` the place behind it, is an error when running.
   Expected<mlir::Value> checkedPosition(mlir::Value position, mlir::Value length, bool pastLast);
-  /// The value where the condition, bool[], holds; else an error when running.
-  mlir::Value guarded(mlir::Value value, mlir::Value condition, llvm::StringRef message);
   Expected<mlir::Value> slice(mlir::Value tensor, mlir::Value from, mlir::Value to);
   /// For a ragged sequence, i64[length + 1]: where each element begins.
   Expected<mlir::Value> starts(const Sequence &sequence);

@@ -407,6 +407,10 @@ Error Planner::State::explainNoCover(Error error) const {
       continue;
     std::string reasons;
     if (const Evaluation *evaluation = regionEvaluations[region]) {
+      // The reference computes what ONNX defines: what it calls wrong is the model's fault.
+      for (const Trial &trial : evaluation->trials)
+        if (trial.badInput && trial.candidate.provider == "reference")
+          return badInput("node '{}': {}", nodeNames(table, regions[region]), trial.detail);
       for (const Trial &trial : evaluation->trials)
         reasons += fmt::format("; {}: {} {}", trial.candidate.label(), outcomeName(trial.outcome),
                                trial.detail);

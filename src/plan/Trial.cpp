@@ -355,6 +355,7 @@ bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
     return true;
   trial.outcome =
       code == DVT_OUT_OF_MEMORY ? TrialOutcome::OutOfMemory : TrialOutcome::PrepareFailed;
+  trial.badInput = code == DVT_BAD_INPUT;
   trial.detail = error.message;
   prepared.kernel = nullptr;
   return false;
@@ -545,6 +546,7 @@ void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
   }
   if (code != DVT_OK) {
     trial.outcome = code == DVT_OUT_OF_MEMORY ? TrialOutcome::OutOfMemory : TrialOutcome::RunFailed;
+    trial.badInput = code == DVT_BAD_INPUT;
     trial.detail = error.message;
     prepared.live = false;
     return;
@@ -560,6 +562,7 @@ void ProblemEvaluation::check(Prepared &prepared, Trial &trial) {
   }
   if (truth.empty())
     return;
+  trial.compared = true;
   double bound = errorBound(problem, trial.candidate.numerics);
   for (size_t i = 0; i < outputs.size(); ++i)
     trial.maxError =

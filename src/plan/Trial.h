@@ -43,6 +43,8 @@ struct Trial {
   double maxError = 0; ///< relative to the largest magnitude of the truth
   std::vector<uint8_t> kernel;
   bool built = true;      ///< false: proposed only, neither compiled nor checked
+  bool compared = false;  ///< it ran, and its results were held against the reference's
+  bool badInput = false;  ///< it failed, and says that the problem is at fault
   std::string measuredOn; ///< the machine or device that timed it; empty: this one, or none
 
   bool usable() const {

@@ -163,7 +163,10 @@ json toJson(const Evaluation &evaluation, std::vector<std::vector<uint8_t>> *blo
               {"compile_millis", trial.compileMillis},
               {"prepare_millis", trial.prepareMillis},
               {"built", trial.built},
+              {"compared", trial.compared},
               {"max_error", std::isfinite(trial.maxError) ? trial.maxError : 1e300}};
+    if (trial.badInput)
+      item["bad_input"] = true;
     if (!trial.measuredOn.empty())
       item["measured_on"] = trial.measuredOn;
     if (blobs && !trial.kernel.empty()) {
@@ -200,6 +203,8 @@ Expected<Evaluation> evaluationFromJson(const json &from,
       item.at("prepare_millis").get_to(trial.prepareMillis);
       item.at("max_error").get_to(trial.maxError);
       item.at("built").get_to(trial.built);
+      trial.compared = item.value("compared", false);
+      trial.badInput = item.value("bad_input", false);
       trial.measuredOn = item.value("measured_on", "");
       if (item.contains("kernel"))
         trial.kernel = blobs.at(item["kernel"].get<size_t>());

@@ -5,8 +5,8 @@
 #include "runtime/Frame.h"
 
 #include <algorithm>
+#include <bit>
 
-#include "artifact/BlockMemory.h"
 #include "runtime/Staging.h"
 
 namespace dovetail {
@@ -17,13 +17,19 @@ uint64_t roundUp(uint64_t bytes) {
   return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
 }
 
+/// By less than an eighth, to one of eight sizes between powers of two.
+uint64_t roundUpCoarsely(uint64_t bytes) {
+  uint64_t step = std::max<uint64_t>(std::bit_floor(bytes) / 8, kTensorAlignment);
+  return (bytes + step - 1) / step * step;
+}
+
 } // namespace
 
 class FrameBuilder {
 public:
-  FrameBuilder(Model &model, uint32_t number, const SymbolValues &symbols)
-      : model(model), number(number), symbols(symbols), block(model.plan().blocks[number]),
-        frame(std::make_unique<Frame>()) {}
+  FrameBuilder(Model &model, uint32_t number, const SymbolValues &symbols, PlacedSizes &lastPlaced)
+      : model(model), number(number), symbols(symbols), lastPlaced(lastPlaced),
+        block(model.plan().blocks[number]), frame(std::make_unique<Frame>()) {}
   Expected<std::unique_ptr<Frame>> run();
 
 private:
@@ -48,6 +54,7 @@ private:
   Model &model;
   uint32_t number; ///< of the block
   const SymbolValues &symbols;
+  PlacedSizes &lastPlaced;
   const PlanBlock &block;
   std::unique_ptr<Frame> frame;
   std::vector<uint64_t> workspaceOffsets, workspaces; ///< for each step; bytes there are for it
@@ -131,11 +138,10 @@ void FrameBuilder::placeValues() {
   }
   for (uint32_t v = 0; v < block.values.size(); ++v) {
     const PlanValue &value = block.values[v];
-    placed &= value.storage != Storage::Arena || value.memory == DVT_MEMORY_DEVICE ||
-              std::all_of(value.extents.begin(), value.extents.end(),
-                          [](const Extent &extent) { return extent.isStatic(); });
-    if (!frame->bound[v])
-      sizes[v] = 0;
+    bool isStatic = std::all_of(value.extents.begin(), value.extents.end(),
+                                [](const Extent &extent) { return extent.isStatic(); });
+    placed &= value.storage != Storage::Arena || value.memory == DVT_MEMORY_DEVICE || isStatic;
+    sizes[v] = !frame->bound[v] ? 0 : isStatic ? sizes[v] : roundUpCoarsely(sizes[v]);
   }
   if (placed && !replaced) { // the plan did it
     for (const PlanValue &value : block.values)
@@ -145,9 +151,14 @@ void FrameBuilder::placeValues() {
     plannedArena = block.arenaBytes;
     deviceScratch = block.deviceArenaBytes;
   } else {
-    BlockPlacement placement = placeBlock(block, sizes, workspaces);
-    frame->valueOffsets = std::move(placement.valueOffsets);
-    workspaceOffsets = std::move(placement.workspaceOffsets);
+    if (lastPlaced.values != sizes || lastPlaced.workspaces != workspaces) {
+      lastPlaced.placement = placeBlock(block, sizes, workspaces);
+      lastPlaced.values = std::move(sizes);
+      lastPlaced.workspaces = workspaces;
+    }
+    const BlockPlacement &placement = lastPlaced.placement;
+    frame->valueOffsets = placement.valueOffsets;
+    workspaceOffsets = placement.workspaceOffsets;
     plannedArena = placement.arenaBytes;
     deviceScratch = placement.deviceArenaBytes;
   }
@@ -510,8 +521,8 @@ Expected<std::unique_ptr<Frame>> FrameBuilder::run() {
 }
 
 Expected<std::unique_ptr<Frame>> Frame::build(Model &model, uint32_t block,
-                                              const SymbolValues &symbols) {
-  auto frame = FrameBuilder(model, block, symbols).run();
+                                              const SymbolValues &symbols, PlacedSizes &placed) {
+  auto frame = FrameBuilder(model, block, symbols, placed).run();
   model.endUpload(); // the constants are there
   return frame;
 }

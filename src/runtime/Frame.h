@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "artifact/BlockMemory.h"
 #include "runtime/Model.h"
 
 namespace dovetail {
@@ -42,11 +43,20 @@ struct Action {
   bool readsOnHost() const { return kind != Kind::ToHost && !(kind == Kind::Run && onDevice); }
 };
 
+/// Where a block's buffers were placed last, and for which sizes. Sizes that only the run tells are
+/// rounded up by an eighth at most before they are placed, so that the next lengths of a sequence,
+/// or of a cache that grows, find everything placed.
+struct PlacedSizes {
+  std::vector<uint64_t> values, workspaces;
+  BlockPlacement placement;
+};
+
 class Frame {
 public:
   /// `symbols` are those that follow from the inputs' extents, and those of the blocks around it.
+  /// `placed`, of the same block, is used and brought up to date.
   static Expected<std::unique_ptr<Frame>> build(Model &model, uint32_t block,
-                                                const SymbolValues &symbols);
+                                                const SymbolValues &symbols, PlacedSizes &placed);
 
   std::vector<Action> actions;
   uint64_t arenaBytes = 0, deviceArenaBytes = 0;

@@ -236,12 +236,19 @@ Status Session::findSymbols(SymbolValues &values) const {
   return check(block.requirements, values);
 }
 
+Expected<int64_t> Session::inheritedValue(const std::string &symbol) const {
+  if (outer)
+    if (auto known = outer->symbols.find(symbol); known != outer->symbols.end())
+      return known->second;
+  return badInput("a body needs the extent {}, which is not known where it runs", symbol);
+}
+
 Status Session::inheritSymbols(SymbolValues &values) const {
   for (const std::string &symbol : inherited) {
-    auto known = outer ? outer->symbols.find(symbol) : SymbolValues::const_iterator();
-    if (!outer || known == outer->symbols.end())
-      return badInput("a body needs the extent {}, which is not known where it runs", symbol);
-    values[symbol] = known->second;
+    auto value = inheritedValue(symbol);
+    if (!value)
+      return value.takeError();
+    values[symbol] = *value;
   }
   return Status::success();
 }
@@ -249,11 +256,12 @@ Status Session::inheritSymbols(SymbolValues &values) const {
 Status Session::chooseFrame() {
   signature.clear();
   if (!isFixed()) {
-    SymbolValues around;
-    if (Status status = inheritSymbols(around); !status)
-      return status;
-    for (const auto &symbol : around)
-      signature.push_back(symbol.second);
+    for (const std::string &symbol : inherited) {
+      auto value = inheritedValue(symbol);
+      if (!value)
+        return value.takeError();
+      signature.push_back(*value);
+    }
     for (const Border &input : inputs)
       signature.insert(signature.end(), input.extents.begin(), input.extents.end());
   }
@@ -267,10 +275,11 @@ Status Session::chooseFrame() {
       if (!isFixed())
         if (Status status = findSymbols(entry.symbols); !status)
           return status;
-      auto frame = Frame::build(*owner, number, entry.symbols);
+      auto frame = Frame::build(*owner, number, entry.symbols, placed);
       if (!frame)
         return frame.takeError();
       entry.frame = std::move(*frame);
+      entry.number = ++framesMade;
       current = nullptr;
       auto packed = [&] {
         uint64_t bytes = entry.frame->packedBytes;
@@ -303,7 +312,7 @@ Status Session::placeFrame() {
     Status status = placeOnDevice(lacksMemory);
     if (!lacksMemory || !owner->takeLessWorkspace(number))
       return status;
-    auto frame = Frame::build(*owner, number, current->symbols);
+    auto frame = Frame::build(*owner, number, current->symbols, placed);
     if (!frame)
       return frame.takeError();
     current->frame = std::move(*frame);
@@ -549,7 +558,10 @@ Status Session::runOnce() {
       copyStrided(inputValue(i).type, inputs[i].extents, inputs[i].data, inputs[i].strides,
                   inputs[i].own.data(), {});
   if (current->frame->hasUnbound) {
-    symbols = current->symbols;
+    // Where the run before learned nothing, they are there.
+    if (symbolsOf != current->number || symbols.size() != current->symbols.size())
+      symbols = current->symbols;
+    symbolsOf = current->number;
     for (Found &value : found)
       value.known = false;
   }

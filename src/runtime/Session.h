@@ -105,6 +105,7 @@ private:
   void feedInputs();
   Status ready();
   Status findSymbols(SymbolValues &symbols) const;
+  Expected<int64_t> inheritedValue(const std::string &symbol) const;
   Status inheritSymbols(SymbolValues &symbols) const;
   Status chooseFrame();
   Status pointInputs();
@@ -151,6 +152,7 @@ private:
     SymbolValues symbols;
     std::unique_ptr<Frame> frame;
     uint64_t lastUse = 0;
+    uint64_t number = 0;               ///< among all that the session made, from 1 on
     device::DeviceAddress arenaAt = 0; ///< on the device, for which the following holds
     uint64_t deviceRuns = 0;
     std::vector<RecordedWork> recorded;
@@ -158,6 +160,7 @@ private:
   std::vector<Remembered> frames;
   Remembered *current = nullptr;
   std::vector<int64_t> signature;
+  PlacedSizes placed;
   HostBuffer arena;
   device::DeviceMemory deviceArena;
   std::shared_ptr<device::Stream> stream; ///< null where nothing runs on a device
@@ -168,7 +171,9 @@ private:
   std::atomic<bool> cancelled{false};
   std::atomic<bool> *cancelFlag; ///< that of the model's session
   SymbolValues symbols;          ///< of this run, those found out on the way included
-  std::vector<Found> found;      ///< by value
+  uint64_t symbolsOf = 0;        ///< frame with whose symbols these began
+  uint64_t framesMade = 0;
+  std::vector<Found> found; ///< by value
 };
 
 } // namespace dovetail

@@ -72,6 +72,8 @@ void copyElements(const std::vector<int64_t> &extents,
 } // namespace
 
 Expected<Layout> Layout::parse(std::string_view text) {
+  if (text.empty()) // most are, and the runtime asks often
+    return Layout();
   auto bad = [&](const char *why) {
     return badInput("'{}' is not a layout: {}; expected dimensions in physical order and inner "
                     "blocks, such as acdb or aBcd16b",

@@ -150,6 +150,28 @@ def test_division_by_zero(dovetail, op, kind):
                              *way, says=["the_node", "zero"])
 
 
+@pytest.mark.parametrize("extents", [[2, 3], ["N", 3], [1, 3], [3], [0, 3]], ids=str)
+def test_expand_to_known_extents(dovetail, extents):
+    """Extents of the run are held against those of the data where these alone decide the result."""
+    shape = tuple(2 if extent == "N" else extent for extent in extents)
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    made = model([node("Add", "a zero", "s"), node("Expand", "x s", "e", name="the_node"), node("Relu", "e", "y")],
+                 [value("x", extents), value("a", [2], 7)], untyped("y"), [constant("zero", i(0, 0))])
+    dovetail.write("m.onnx", made)
+    first = shape[0] if len(shape) == 2 else 1
+    good = [(first, 3), (1, 1)] + ([(7, 3)] if first == 1 else [])
+    bad = [(first, 5), (first, 0), (first, -3)] + ([(first + 2, 3)] if first != 1 else [])
+    for way in [], ["--only=native,reference"], ["--only=reference"]:
+        for wanted in good:
+            np.savez(dovetail.folder / "in.npz", x=x, a=i(*wanted))
+            dovetail("run", "m.onnx", "--inputs", "in.npz", ESTIMATE, "--output", "out.npz", *way)
+            with np.load(dovetail.folder / "out.npz") as found:
+                np.testing.assert_array_equal(found["y"], np.maximum(x * np.ones(wanted, np.float32), 0))
+        for wanted in bad:
+            np.savez(dovetail.folder / "in.npz", x=x, a=i(*wanted))
+            dovetail.refuses(2, "run", "m.onnx", "--inputs", "in.npz", ESTIMATE, *way, says="the_node")
+
+
 def test_loops_end_by_their_condition(dovetail):
     """A trip count that no run reaches, and a condition that ends the loop; a count below zero is none."""
     body = graph([node("Less", "n last", "more"), node("Add", "s s", "t")],

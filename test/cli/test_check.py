@@ -41,6 +41,7 @@ def test_counts_by_model(dovetail):
     total = report["total"]
     assert total["candidates"] == total["correct"] == sum(p["candidates"] for p in report["providers"].values())
     assert total["refused"] == sum(p["refused"] for p in report["providers"].values())
+    assert total["built_only"] == 0
     alone = json.loads(dovetail("check", first, "--only=native,reference", "--no-cache", "--json").stdout)
     assert alone["total"] == {key: rows[0][key] for key in alone["total"]}
     text = dovetail(*arguments).stdout

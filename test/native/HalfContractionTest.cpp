@@ -3,6 +3,8 @@
 // Matrix products and convolutions of 16-bit floats: widened while they are packed or copied,
 // summed in f32, rounded once. Bounds are in units of the last place of the largest results, since
 // the reference rounds after each op.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -136,6 +138,49 @@ TEST(HalfConvolution, Depthwise) {
                                         stride)
                                 .c_str()),
                 4);
+}
+
+/// A depthwise convolution, what follows it, and a pointwise one with a residual, in one kernel.
+void checkSeparable(int channels, int columns, int size, int stride) {
+  auto out = [&](int extent) { return (extent + size / 2 * 2 - size) / stride + 1; };
+  std::string inside = fmt::format("T[2,{},{},{}]", channels, out(9), out(columns));
+  std::string after = fmt::format("T[2,24,{},{}]", out(9), out(columns));
+  CheckResult result = checkHalves(
+      fmt::format("problem(%0: T[2,{0},9,{1}], %1: const T[{0},1,{2},{2}], %2: const T[{0}], %3: "
+                  "const T[24,{0},1,1], %4: const T[24], %5: {3}) %6: {4} = conv@22(%0, %1, %2) "
+                  "{{dilations=[1,1], group={0}, kernel_shape=[{2},{2}], pads=[{5},{5},{5},{5}], "
+                  "strides=[{6},{6}]}}; %7: {4} = relu@14(%6); %8: {3} = conv@22(%7, %3, %4) "
+                  "{{dilations=[1,1], group=1, kernel_shape=[1,1], pads=[0,0,0,0], "
+                  "strides=[1,1]}}; %9: {3} = add@14(%8, %5) return(%9)",
+                  channels, columns, size, after, inside, size / 2, stride),
+      32);
+  EXPECT_TRUE(
+      std::any_of(result.candidates.begin(), result.candidates.end(), [](const std::string &label) {
+        return label.find("separable") != std::string::npos;
+      }));
+}
+
+TEST(HalfConvolution, Separable) {
+  checkSeparable(40, 11, 3, 1);
+  checkSeparable(33, 14, 5, 2);
+  checkSeparable(64, 7, 3, 2);
+}
+
+TEST(HalfConvolution, SeparableRowsKnownAtRunTime) {
+  CheckOptions options;
+  options.bindings = {{{"H", 1}}, {{"H", 10}}, {{"H", 21}}};
+  options.low = -1;
+  options.high = 1;
+  options.quanta = 2;
+  options.largest = 32;
+  for (const char *type : {"f16", "bf16"})
+    checkNative(withType("problem(%0: T[1,20,H,9], %1: const T[20,1,3,3], %2: const T[32,20,1,1]) "
+                         "%3: T[1,20,H,9] = conv@22(%0, %1) {dilations=[1,1], group=20, "
+                         "kernel_shape=[3,3], pads=[1,1,1,1], strides=[1,1]}; %4: T[1,32,H,9] = "
+                         "conv@22(%3, %2) {dilations=[1,1], group=1, kernel_shape=[1,1], "
+                         "pads=[0,0,0,0], strides=[1,1]} return(%4) where H in 1..64",
+                         type),
+                options);
 }
 
 TEST(HalfConvolution, Transposed) {

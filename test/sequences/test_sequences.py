@@ -138,6 +138,49 @@ def test_what_grows_is_read_as_it_was(tmp_path):
                             for k, n in [(1, 9), (4, 1), (4, 0), (7, 20)]), ways=WAYS)
 
 
+MIXED = [value("a", [2, 3]), value("b", [3]), value("c", [])]
+MIXED_FEEDS = {"a": floats(2, 3), "b": floats(3, seed=2), "c": np.float32(1.5)}
+
+
+def test_other_ranks_known_when_compiling(tmp_path):
+    made = model([node("SequenceConstruct", "a b c", "s"), node("SequenceErase", "s zero", "t"),
+                  node("SequenceInsert", "t a one", "u"), node("SequenceAt", "u one", "x"),
+                  node("SequenceAt", "s last", "y"), node("SequenceLength", "u", "n")], MIXED,
+                 [value("x", [2, 3]), value("y", []), value("n", [], INT64)],
+                 {"zero": np.int64(0), "one": np.int64(1), "last": np.int64(-1)})
+    check(tmp_path, made, MIXED_FEEDS, ways=WAYS)
+
+
+def test_other_ranks_in_branches(tmp_path):
+    plain = body([node("SequenceConstruct", "a b", "p")], [], [sequence("p")])
+    other = body([node("Exp", "a", "ea"), node("Concat", "b b", "bb", axis=0),
+                  node("SequenceConstruct", "ea bb", "q")], [], [sequence("q")])
+    made = model([node("If", "go", "s", then_branch=plain, else_branch=other), node("SequenceAt", "s zero", "x"),
+                  node("SequenceAt", "s one", "y")], [*MIXED[:2], value("go", [], BOOL)],
+                 [value("x", None), value("y", None)], {"zero": np.int64(0), "one": np.int64(1)})
+    check(tmp_path, made, *({"a": MIXED_FEEDS["a"], "b": MIXED_FEEDS["b"], "go": np.bool_(go)}
+                            for go in (True, False)), ways=WAYS)
+
+
+def carrying(after: str):
+    """A loop that carries a matrix and a vector; the vector grows."""
+    inner = loop_body([node("SequenceAt", "before zero", "m"), node("SequenceAt", "before one", "v"),
+                       node("Add", "m step", "m2"), node("ReduceSum", "m2", "total", keepdims=0),
+                       node("Unsqueeze", "total axes", "row"), node("Concat", "v row", "v2", axis=0),
+                       node("SequenceConstruct", after, "after")], [sequence("before")], [sequence("after")],
+                      {"step": np.float32(0.25), "axes": np.array([0], np.int64)})
+    return model([node("SequenceConstruct", "a b", "s"), node("Loop", "n - s", "all", body=inner),
+                  node("SequenceAt", "all zero", "x"), node("SequenceAt", "all one", "y"),
+                  node("SequenceLength", "all", "l")], [*MIXED[:2], value("n", [], INT64)],
+                 [value("x", None), value("y", None), value("l", [], INT64)],
+                 {"zero": np.int64(0), "one": np.int64(1)})
+
+
+def test_other_ranks_in_a_loop(tmp_path):
+    check(tmp_path, carrying("m2 v2"), *({"a": MIXED_FEEDS["a"], "b": MIXED_FEEDS["b"], "n": np.int64(n)}
+                                         for n in (0, 1, 5, 2)), ways=WAYS)
+
+
 def test_new_axis(tmp_path):
     made = model(growing(ALIKE, [5, 3], [node("ConcatFromSequence", "all", "y", axis=-1, new_axis=1)]),
                  [value("x", [5, 3]), value("n", [], INT64)], ENDS[:1])
@@ -162,6 +205,22 @@ def test_split_when_running(tmp_path):
                  [value("n", [], INT64), value("y", None), value("z", None)], {"last": np.int64(-1)})
     check(tmp_path, made, *({"x": floats(4, m), "size": np.int64(size)} for m, size in ((7, 3), (6, 2), (5, 1))),
           ways=WAYS)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_split_into_parts_of_any_length(tmp_path, axis):
+    """Longer than the axis by any number: one part. Of nothing: none. Not above zero: an error."""
+    made = model([node("SplitToSequence", "x size", "s", axis=axis), node("SequenceLength", "s", "n")],
+                 [value("x", ["N", "M"]), value("size", [], INT64)], [value("n", [], INT64)])
+    check(tmp_path, made, *({"x": floats(4, 5), "size": np.int64(size)}
+                            for size in (1, 3, 4, 5, 6, 2**62, 2**63 - 1)), ways=WAYS)
+    empty = {"x": floats(4, 5)[:0] if axis == 0 else floats(4, 5)[:, :0], "size": np.int64(2**63 - 1)}
+    assert compute(tmp_path, made, [empty], "mixed")[0]["n"] == 0
+    for size in (0, -1, -2**63):
+        fails(tmp_path, made, {"x": floats(4, 5), "size": np.int64(size)}, "not above zero")
+    last = model([node("SplitToSequence", "x size", "s", axis=axis), node("SequenceAt", "s zero", "y")],
+                 [value("x", ["N", "M"]), value("size", [], INT64)], [value("y", None)], {"zero": np.int64(0)})
+    check(tmp_path / "last", last, {"x": floats(4, 5), "size": np.int64(2**63 - 1)}, ways=WAYS)
 
 
 def test_at_the_border(tmp_path):
@@ -206,6 +265,13 @@ def test_refusals(tmp_path):
     refuses(model([node("SequenceConstruct", "x x", "s"), node("SequenceAt", "s i", "y")], [x], [y],
                   {"i": np.int64(2)}), "2 elements, none at 2")
     refuses(model([node("SequenceConstruct", "x v", "s"), node("SequenceAt", "s i", "y")],
-                  [x, value("v", [2]), value("i", [], INT64)], [y]), "of 2 and of 1 dimensions")
+                  [x, value("v", [2]), value("i", [], INT64)], [y]), "of 2 and of 1 dimensions, which is supported only where the position is known")
+    refuses(model([node("SequenceConstruct", "x v", "s"), node("SequenceErase", "s i", "t"),
+                   node("SequenceLength", "t", "y")], [x, value("v", [2]), value("i", [], INT64)], [y]),
+            "of 2 and of 1 dimensions")
+    refuses(model([node("SequenceConstruct", "x v", "s")], [x, value("v", [2])], [sequence("s")]),
+            "one table of extents for all")
+    refuses(carrying("v2 m2"), "numbers of dimensions are 2, 1 here and 1, 2 there")
+    refuses(carrying("m2 v2 v2"), "numbers of dimensions are 2, 1 here and 2, 1, 1 there")
     refuses(model([node("SequenceAt", "s i", "y")], [sequence("s"), value("i", [], INT64)], [y]),
             "does not say how many dimensions")

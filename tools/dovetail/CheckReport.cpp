@@ -16,6 +16,7 @@ void CandidateCount::add(const plan::Trial &trial) {
     return;
   }
   ++correct;
+  builtOnly += !trial.compared && trial.candidate.provider != "reference";
 }
 
 void CandidateCount::add(const plan::Evaluation &evaluation) {
@@ -32,8 +33,11 @@ size_t CandidateCount::failures() const {
 }
 
 nlohmann::json CandidateCount::toJson() const {
-  return {
-      {"candidates", candidates}, {"correct", correct}, {"refused", refused}, {"failed", failed}};
+  return {{"candidates", candidates},
+          {"correct", correct},
+          {"built_only", builtOnly},
+          {"refused", refused},
+          {"failed", failed}};
 }
 
 size_t CheckReport::addModel(const std::string &path) {
@@ -108,6 +112,8 @@ namespace {
 
 std::string countText(const CandidateCount &count) {
   std::string text = fmt::format("{} candidates, {} correct", count.candidates, count.correct);
+  if (count.builtOnly > 0)
+    text += fmt::format(" ({} built only)", count.builtOnly);
   for (const auto &[type, number] : count.failed)
     text += fmt::format(", {} {}", number, type);
   if (count.refused > 0)

@@ -17,8 +17,12 @@ namespace dovetail::cli {
 
 struct CandidateCount {
   size_t candidates = 0;
-  size_t correct = 0; ///< built, and right where there was something to run them on
-  size_t refused = 0; ///< reasons why there is no candidate
+  size_t correct = 0; ///< built, and where they ran right
+  /// Of those that are correct: built but not held against the reference, since extents that only
+  /// the run tells leave nothing to run them on. The reference itself is the truth, not one of
+  /// these.
+  size_t builtOnly = 0;
+  size_t refused = 0;                   ///< reasons why there is no candidate
   std::map<std::string, size_t> failed; ///< by type
 
   void add(const plan::Evaluation &evaluation);

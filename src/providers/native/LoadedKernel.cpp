@@ -205,12 +205,17 @@ dvt_code LoadedKernel::run(const dvt_run_args &args, dvt_error *error) const {
                   fmt::format("the kernel needs {} bytes of workspace and is given {}",
                               workspaceBytes(), args.workspace_bytes));
   auto *data = static_cast<void **>(alloca((shapes.count() + 1) * sizeof(void *)));
-  auto *extents = static_cast<int64_t *>(alloca((shapes.dimensions() + 1) * sizeof(int64_t)));
-  int64_t *next = extents;
-  for (uint32_t i = 0; i < shapes.count(); ++i) {
-    const dvt_tensor &tensor = shapes.of(args, i);
-    data[i] = i < shapes.inputs() && constants[i] ? const_cast<void *>(constants[i]) : tensor.data;
-    next = std::copy(tensor.extents, tensor.extents + tensor.rank, next);
+  for (uint32_t i = 0; i < shapes.count(); ++i)
+    data[i] = i < shapes.inputs() && constants[i] ? const_cast<void *>(constants[i])
+                                                  : shapes.of(args, i).data;
+  int64_t *extents = nullptr; // code for fixed extents has them in itself
+  if (!shapes.isStatic()) {
+    int64_t *next = extents =
+        static_cast<int64_t *>(alloca((shapes.dimensions() + 1) * sizeof(int64_t)));
+    for (uint32_t i = 0; i < shapes.count(); ++i) {
+      const dvt_tensor &tensor = shapes.of(args, i);
+      next = std::copy(tensor.extents, tensor.extents + tensor.rank, next);
+    }
   }
   char *workspace = static_cast<char *>(args.workspace);
   KernelArgs kernelArgs{data, extents, workspace, workspace + sharedBytes, int64_t(scratchStride)};

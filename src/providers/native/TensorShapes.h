@@ -35,7 +35,18 @@ public:
                  dvt_error *error) const;
 
 private:
+  /// A shape once more, in few lines of the cache: every run goes through all of them.
+  struct Border {
+    dvt_type type;
+    uint32_t rank;
+    uint32_t first; ///< of its extents in `wanted`
+  };
+  bool fits(const dvt_tensor &tensor, const Border &border, bool hasMemory, bool onDevice) const;
+  dvt_code refuse(const dvt_run_args &args, uint32_t tensor, dvt_error *error) const;
+
   std::vector<Shape> shapes;
+  std::vector<Border> borders;
+  std::vector<int64_t> wanted; ///< extents of all, one tensor after the other
   uint32_t inputCount, dimensionCount = 0;
   bool allStatic = true;
 };
