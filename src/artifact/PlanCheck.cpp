@@ -84,8 +84,8 @@ Status PlanCheck::value(const PlanBlock &block, uint32_t number) {
       return bad("negative extent");
   bool fixed = isStatic(v.extents);
   bool onDevice = v.memory == DVT_MEMORY_DEVICE;
-  if (onDevice && (!plan.device || !fixed))
-    return bad("lies on a device, but the plan has none, or an extent is known at run time only");
+  if (onDevice && !plan.device)
+    return bad("lies on a device, but the plan has none");
   if (onDevice && &block != &plan.blocks.front())
     return bad("lies on a device, where bodies of control flow do not run");
   if (onDevice && v.storage != Storage::Constant && v.storage != Storage::Arena &&

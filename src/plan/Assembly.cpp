@@ -258,7 +258,7 @@ void Assembler::report(PlanStep &step, uint32_t region, const OptionMeaning &mea
   if (chosen.costs->device && !(*chosen.onDevice)[region]) {
     Alternative &alternative = result.alternatives.emplace_back();
     alternative.label = chosen.costs->device->name();
-    alternative.outcome = "refused: it takes extents that are known before the run";
+    alternative.outcome = "refused: it takes extents that do not depend on data";
   }
   step.report = static_cast<uint32_t>(plan.reports.size());
   plan.reports.push_back(std::move(result));

@@ -64,10 +64,16 @@ std::vector<Trial> Planner::failed(const std::string &provider) const {
 }
 
 bool Planner::State::fitsDevice(uint32_t value) const {
+  auto isGiven = [&](const Extent &extent) {
+    std::vector<std::string> symbols = extent.symbols();
+    return extent.isStatic() ||
+           (!extent.isOverflow() &&
+            std::all_of(symbols.begin(), symbols.end(),
+                        [&](const std::string &symbol) { return inputSymbols.contains(symbol); }));
+  };
   const TableValue &v = table.values[value];
   return !v.absent && !v.dataDependent && typeBits(v.type) > 0 &&
-         std::all_of(v.extents.begin(), v.extents.end(),
-                     [](const Extent &extent) { return extent.isStatic(); });
+         std::all_of(v.extents.begin(), v.extents.end(), isGiven);
 }
 
 void Planner::observe(const Plan &plan, const std::vector<double> &stepMicros) {
@@ -300,8 +306,8 @@ Status Planner::State::propose(Jobs &jobs, const Report &report) {
   return Status::success();
 }
 
-/// The same problems under the device's target. Regions over extents that only the run tells stay
-/// on the processor.
+/// The same problems under the device's target. Regions over extents that another step finds out
+/// stay on the processor.
 Status Planner::State::proposeOnDevice() {
   if (!deviceEvaluations)
     return Status::success();
@@ -309,8 +315,7 @@ Status Planner::State::proposeOnDevice() {
   for (uint32_t region = 0; region < regions.size(); ++region) {
     const RegionProblem &problem = problems[region];
     auto fits = [&](uint32_t value) { return fitsDevice(value); };
-    if (problem.problem.hasSymbols() ||
-        !std::all_of(problem.operands.begin(), problem.operands.end(), fits) ||
+    if (!std::all_of(problem.operands.begin(), problem.operands.end(), fits) ||
         !std::all_of(problem.results.begin(), problem.results.end(), fits)) {
       ++open;
       continue;
@@ -323,9 +328,8 @@ Status Planner::State::proposeOnDevice() {
   }
   if (open > 0)
     options.log(LogLevel::Warning,
-                "{} of {} regions have extents that only the run tells and stay on the processor; "
-                "--dim NAME=N or --inputs fixes extents",
-                open, regions.size());
+                "{} of {} regions have extents that depend on data and stay on the processor", open,
+                regions.size());
   return Status::success();
 }
 

@@ -138,7 +138,8 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
       runtimeKernel = &trial;
   }
   for (const Trial &trial : there)
-    if (allowed(trial) && allowedByForce(region, trial) && !statesExtents)
+    if (allowed(trial) && allowedByForce(region, trial) && !statesExtents &&
+        (!symbolic || trial.candidate.runtimeExtents))
       offer(trial, {OptionMeaning::Kind::Kernel, region, &trial, nullptr, 0, 0});
   if (symbolic && runtimeKernel && lateEvaluations[region] && !statesExtents) {
     for (const Trial &trial : lateEvaluations[region]->trials) {

@@ -38,9 +38,10 @@ struct Planner::State {
   PlannerOptions options;
   CostModel costs;
   Statistics statistics;
-  SymbolValues representative;   ///< sizes at which problems with symbols are tried and timed
-  Status sizes;                  ///< why there are none
-  std::set<std::string> lasting; ///< symbols that mostly keep their value from run to run
+  SymbolValues representative;        ///< sizes at which problems with symbols are tried and timed
+  Status sizes;                       ///< why there are none
+  std::set<std::string> lasting;      ///< symbols that mostly keep their value from run to run
+  std::set<std::string> inputSymbols; ///< symbols that the extents of the model's inputs tell
   std::unique_ptr<Evaluations> ownEvaluations; ///< the model's; bodies use them, too
   Evaluations &evaluations;
   PlannerOptions deviceOptions;
@@ -69,6 +70,11 @@ struct Planner::State {
         deviceOptions.select = Select::Measure; // what nobody measured there is predicted
       deviceEvaluations = std::make_unique<Evaluations>(*options.device, this->providers, cache,
                                                         deviceOptions, footprint());
+      for (uint32_t input : table.inputs)
+        for (const Extent &extent : table.values[input].extents)
+          if (std::vector<std::string> symbols = extent.symbols();
+              symbols.size() == 1 && extent == Extent::symbol(symbols[0]))
+            inputSymbols.insert(symbols[0]);
     }
     addBodies();
   }
@@ -118,7 +124,8 @@ struct Planner::State {
   Evaluations &evaluationsFor(dvt_memory_kind memory) {
     return memory == DVT_MEMORY_DEVICE ? *deviceEvaluations : evaluations;
   }
-  /// Whether a value can lie on the device: its size is known now.
+  /// Whether a value can lie on the device: its size is known now, or as soon as the model's inputs
+  /// are.
   bool fitsDevice(uint32_t value) const;
 
   /// Problems to be measured, and what is at stake with each.

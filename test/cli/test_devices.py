@@ -32,14 +32,16 @@ def test_steps_stay_here_where_no_provider_serves_the_device(dovetail, tiny):
                      says="compiled for cuda:sm_90, which cannot run here.*no driver")
 
 
-def test_free_extents_stay_here(dovetail):
-    free = dovetail.write("free.onnx", makers.free())
-    told = dovetail("explain", free, "--target=cuda:sm_90", "--select=estimate", "--only=native")
-    assert "1 of 1 regions have extents that only the run tells and stay on the processor" in told.stderr
-    assert "cuda:sm_90: refused: it takes extents that are known before the run" in told.stdout
-    fixed = dovetail("explain", free, "--target=cuda:sm_90", "--select=estimate", "--only=native", "--dim=N=2",
-                     "--dim=M=3")
-    assert fixed.stderr == "" and "stay on the processor" not in fixed.stdout
+def test_extents_that_depend_on_data_stay_here(dovetail):
+    nodes = [makers.node("NonZero", "x", "places"), makers.node("Cast", "places", "f", to=1),
+             makers.node("Relu", "f", "y", name="positive")]
+    found = dovetail.write("found.onnx", makers.model(nodes, [makers.value("x", [4])], [makers.value("y", [1, None])]))
+    told = dovetail("explain", found, "--target=cuda:sm_90", "--select=estimate", "--only=native,reference")
+    assert "regions have extents that depend on data and stay on the processor" in told.stderr
+    assert "cuda:sm_90: refused: it takes extents that do not depend on data" in told.stdout
+    free = dovetail("explain", dovetail.write("free.onnx", makers.free()), "--target=cuda:sm_90", "--select=estimate",
+                    "--only=native")
+    assert free.stderr == "" and "refused: it takes" not in free.stdout
 
 
 @pytest.mark.parametrize("command", ["run", "compile", "bench", "explain", "problem"])

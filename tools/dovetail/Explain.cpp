@@ -78,20 +78,23 @@ SymbolValues timedAt(const Plan &plan, const PlanStep &step) {
 
 bool isOnDevice(const PlanStep &step) { return step.choice.candidate.memory == DVT_MEMORY_DEVICE; }
 
-/// Own kernels for devices that the plan holds, and how many images of each kind and architecture.
+/// Own kernels for devices that the plan holds, how many images of each kind and architecture, and
+/// how many kernels wait for the driver to be assembled.
 nlohmann::json deviceKernels(const Plan &plan) {
-  size_t kernels = 0;
+  size_t kernels = 0, unassembled = 0;
   std::map<std::string, size_t> images;
   for (const KernelBytes &bytes : plan.kernels) {
     auto kernel = DeviceKernel::parse({bytes.data(), bytes.size()});
     if (!kernel)
       continue; // another provider's, or for the processor
     ++kernels;
+    unassembled +=
+        kernel->find(DeviceImage::Kind::Ptx) && !kernel->find(DeviceImage::Kind::Cubin) ? 1 : 0;
     for (const DeviceImage &image : kernel->images)
       if (image.kind != DeviceImage::Kind::Log)
         ++images[fmt::format("{} {}", kindName(image.kind), image.architecture)];
   }
-  return {{"kernels", kernels}, {"images", images}};
+  return {{"kernels", kernels}, {"images", images}, {"unassembled", unassembled}};
 }
 
 std::string deviceKernelsText(const Plan &plan) {
@@ -99,6 +102,11 @@ std::string deviceKernelsText(const Plan &plan) {
   std::string text;
   for (const auto &[kind, count] : counts["images"].items())
     text += fmt::format("{}{} {}", text.empty() ? ": " : ", ", count.get<size_t>(), kind);
+  if (auto unassembled = counts["unassembled"].get<size_t>())
+    text += fmt::format("; neither nvJitLink nor ptxas was found for {} of them, so the driver "
+                        "assembles them when the plan is loaded, and what they take of the device "
+                        "is not known",
+                        unassembled);
   return fmt::format("{} own kernels for it{}", counts["kernels"].get<size_t>(), text);
 }
 
