@@ -172,6 +172,8 @@ typedef struct dvt_compile_options {
   const char *kernels; /* manifests of your own kernels for the target, which is a device: paths of
                           files *.json separated by ':', or NULL. The sources they name are compiled
                           by CUDA's or ROCm's compilers */
+  uint32_t runs_per_load; /* inferences that a program makes for each time it loads the model:
+                             kernels that load slowly are charged accordingly; 0: 200 */
 } dvt_compile_options;
 
 /* Compiles an ONNX model into a file that dvt_model_load takes. */

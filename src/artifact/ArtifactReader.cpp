@@ -163,6 +163,7 @@ Expected<Artifact> readArtifact(std::shared_ptr<MappedFile> file, const ReadOpti
     plan.reports = std::move(measured.reports);
     plan.timings = std::move(measured.timings);
     plan.planningSeconds = measured.planningSeconds;
+    plan.runsPerLoad = measured.runsPerLoad;
     plan.problemsTimed = measured.problemsTimed;
     plan.problemsFromCache = measured.problemsFromCache;
     plan.problemsEstimated = measured.problemsEstimated;

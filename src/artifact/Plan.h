@@ -193,6 +193,9 @@ struct RegionReport {
   double micros = -1;          ///< of the chosen kernel
   double conversionMicros = 0; ///< of the conversions its inputs needed
   bool conversion = false;     ///< the step is a layout conversion itself
+  /// Of the chosen kernel, as its trial found it: what preparing takes without packing. Negative
+  /// when it is not known.
+  double prepareMillis = -1;
   std::vector<Alternative> alternatives;
 };
 
@@ -201,6 +204,9 @@ struct WholeModelTiming {
   std::string name; ///< "mixed", "library-first", "native-first", "refined", …
   double micros = -1, low = -1, high = -1;
   bool chosen = false;
+  /// Time over that of the chosen one, both with what is charged for preparing: the median over
+  /// rounds in which both ran, and its interval. Negative where there is none.
+  double ratio = -1, ratioLow = -1, ratioHigh = -1;
 };
 
 struct Plan {
@@ -225,6 +231,9 @@ struct Plan {
   std::vector<RegionReport> reports;
   std::vector<WholeModelTiming> timings;
   double planningSeconds = 0;
+  /// Inferences that a load was taken to serve, among which slow preparing was shared out; 0:
+  /// preparing did not count.
+  double runsPerLoad = 0;
   SymbolValues typicalSizes; ///< of symbols, at which steps with free extents were timed
   uint32_t problemsTimed = 0, problemsFromCache = 0, problemsEstimated = 0;
 

@@ -245,6 +245,7 @@ Status readMeasuredTable(const uint8_t *data, uint64_t bytes, bool alternatives,
     return badInput("its table of measured figures is damaged");
   const table::Measured &m = *fb::GetRoot<table::Measured>(data);
   plan.planningSeconds = m.planning_seconds();
+  plan.runsPerLoad = m.runs_per_load();
   plan.problemsTimed = m.problems_timed();
   plan.problemsFromCache = m.problems_from_cache();
   plan.problemsEstimated = m.problems_estimated();
@@ -258,6 +259,7 @@ Status readMeasuredTable(const uint8_t *data, uint64_t bytes, bool alternatives,
     to.micros = r.micros();
     to.conversionMicros = r.conversion_micros();
     to.conversion = r.conversion();
+    to.prepareMillis = r.prepare_millis();
     if (!alternatives)
       return Status::success();
     to.ops = text(r.ops());
@@ -271,7 +273,8 @@ Status readMeasuredTable(const uint8_t *data, uint64_t bytes, bool alternatives,
   if (!status)
     return status;
   return each(m.timings(), [&](const table::Timing &t) -> Status {
-    plan.timings.push_back({text(t.name()), t.micros(), t.low(), t.high(), t.chosen()});
+    plan.timings.push_back({text(t.name()), t.micros(), t.low(), t.high(), t.chosen(), t.ratio(),
+                            t.ratio_low(), t.ratio_high()});
     return Status::success();
   });
 }

@@ -172,16 +172,18 @@ std::string TableWriter::measured(const Plan &plan) {
       return table::CreateAlternative(out, text(a.label), a.micros, a.low, a.high, text(a.outcome));
     });
     return table::CreateReport(out, text(r.ops), text(r.nodes), r.problem, r.micros,
-                               r.conversionMicros, r.conversion, alternatives);
+                               r.conversionMicros, r.conversion, alternatives, r.prepareMillis);
   });
   auto timings = tables<table::Timing>(plan.timings, [&](const WholeModelTiming &t) {
-    return table::CreateTiming(out, text(t.name), t.micros, t.low, t.high, t.chosen);
+    return table::CreateTiming(out, text(t.name), t.micros, t.low, t.high, t.chosen, t.ratio,
+                               t.ratioLow, t.ratioHigh);
   });
   auto sizes = tables<table::TypicalSize>(plan.typicalSizes, [&](const auto &entry) {
     return table::CreateTypicalSize(out, text(entry.first), entry.second);
   });
   out.Finish(table::CreateMeasured(out, reports, timings, plan.planningSeconds, plan.problemsTimed,
-                                   plan.problemsFromCache, plan.problemsEstimated, sizes));
+                                   plan.problemsFromCache, plan.problemsEstimated, sizes,
+                                   plan.runsPerLoad));
   return take();
 }
 

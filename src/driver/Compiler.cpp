@@ -172,6 +172,8 @@ Expected<Compilation> compileModel(const std::string &path, const CompileOptions
                   : planner.choose(options.prefer);
   if (!plan)
     return plan.takeError();
+  if (Status status = planner.addStandIns(*plan); !status)
+    return status.takeError();
   plan->model = std::filesystem::path(path).filename().string();
   plan->producer = DOVETAIL_VERSION;
   warnOfUserKernels(planner, options.log);

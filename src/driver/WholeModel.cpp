@@ -11,6 +11,8 @@
 #include <map>
 
 #include "artifact/PlanMemory.h"
+#include "artifact/PlanPreparation.h"
+#include "plan/Championship.h"
 #include "plan/TrialTensor.h"
 #include "runtime/Model.h"
 #include "support/Hash.h"
@@ -26,7 +28,6 @@ struct Contender {
   std::string text;
   std::unique_ptr<Session> session;
   std::vector<std::shared_ptr<void>> memory;
-  WholeModelTiming timing;
 };
 
 double micros(Clock::duration duration) {
@@ -55,20 +56,6 @@ double median(std::vector<double> samples) {
   return samples[samples.size() / 2];
 }
 
-WholeModelTiming summarize(const std::string &name, std::vector<double> samples) {
-  WholeModelTiming timing;
-  timing.name = name;
-  if (samples.empty())
-    return timing;
-  std::sort(samples.begin(), samples.end());
-  double n = static_cast<double>(samples.size());
-  auto rank = [&](double at) { return samples[static_cast<size_t>(std::clamp(at, 0.0, n - 1))]; };
-  timing.micros = samples[samples.size() / 2];
-  timing.low = rank(std::floor(n / 2 - 0.98 * std::sqrt(n)));
-  timing.high = rank(std::ceil(n / 2 + 0.98 * std::sqrt(n)));
-  return timing;
-}
-
 /// A turn of one contender: its first run finds the caches as another one left them and does not
 /// count; the others find what a program that runs one model finds. Their median, in microseconds.
 Expected<double> turn(Contender &contender) {
@@ -89,48 +76,31 @@ Expected<double> turn(Contender &contender) {
   return median(std::move(samples));
 }
 
-using Samples = std::vector<std::vector<double>>; // [contenders][rounds], in microseconds
-
-/// Runs the contenders in turns for a while.
-Status runRounds(const std::vector<Contender *> &contenders, Samples &samples) {
+/// Runs the contenders in turns for a while; those without a session do not run.
+Expected<plan::Heat> runHeat(const std::vector<Contender *> &contenders) {
   constexpr double kSeconds = 1;
   constexpr size_t kMostRounds = 20, kLeastRounds = 3;
   for (Contender *contender : contenders)
-    for (int warmUp = 0; warmUp < 2; ++warmUp)
+    for (int warmUp = 0; warmUp < 2 && contender->session; ++warmUp)
       if (Status status = contender->session->run(); !status)
-        return status;
+        return status.takeError();
+  plan::Heat heat;
   auto begin = Clock::now();
   for (size_t round = 0; round < kMostRounds; ++round) {
     if (round >= kLeastRounds && micros(Clock::now() - begin) > kSeconds * 1e6)
       break;
+    std::vector<double> &times = heat.rounds.emplace_back(contenders.size(), -1);
     for (size_t i = 0; i < contenders.size(); ++i) {
       size_t number = (i + round) % contenders.size();
+      if (!contenders[number]->session)
+        continue;
       auto taken = turn(*contenders[number]);
       if (!taken)
         return taken.takeError();
-      samples[number].push_back(*taken);
+      times[number] = *taken;
     }
   }
-  return Status::success();
-}
-
-/// Fills the timings and puts the fastest first. The machine may change its pace in the middle, so
-/// that contenders are compared round by round.
-void rank(std::vector<Contender *> &contenders, const Samples &samples) {
-  std::map<const Contender *, double> shares; // of the time of a round
-  for (size_t i = 0; i < contenders.size(); ++i) {
-    contenders[i]->timing = summarize(contenders[i]->name, samples[i]);
-    std::vector<double> ofRounds;
-    for (size_t round = 0; round < samples[i].size(); ++round) {
-      double sum = 0;
-      for (const std::vector<double> &others : samples)
-        sum += others[round];
-      ofRounds.push_back(samples[i][round] / sum);
-    }
-    shares[contenders[i]] = median(std::move(ofRounds));
-  }
-  std::stable_sort(contenders.begin(), contenders.end(),
-                   [&](const Contender *a, const Contender *b) { return shares[a] < shares[b]; });
+  return heat;
 }
 
 /// Medians of the steps over a few runs, in microseconds.
@@ -150,32 +120,58 @@ Expected<std::vector<double>> timeSteps(Session &session) {
   return medians;
 }
 
-plan::Trial numberedTrial(std::string name, const WholeModelTiming &timing) {
+plan::Trial numberedTrial(std::string name, double micros) {
   plan::Trial trial;
   trial.candidate.provider = "plans";
   trial.candidate.algorithm = std::move(name);
   trial.outcome = plan::TrialOutcome::Measured;
-  trial.micros = timing.micros;
-  trial.low = timing.low;
-  trial.high = timing.high;
+  trial.micros = trial.low = trial.high = micros;
   return trial;
 }
 
-/// The plans that compete, and what the cache knows of them.
-class Championship {
+/// Heats as the cache keeps them: a trial for each round and contender, by heat.
+plan::Evaluation toEvaluation(const std::vector<plan::Heat> &heats) {
+  plan::Evaluation evaluation;
+  for (size_t heat = 0; heat < heats.size(); ++heat)
+    for (const std::vector<double> &round : heats[heat].rounds)
+      for (double micros : round)
+        evaluation.trials.push_back(numberedTrial(std::to_string(heat), micros));
+  return evaluation;
+}
+
+std::vector<plan::Heat> toHeats(const plan::Evaluation &evaluation, size_t contenders) {
+  std::vector<plan::Heat> heats;
+  std::string last;
+  for (size_t i = 0; i + contenders <= evaluation.trials.size(); i += contenders) {
+    const std::string &heat = evaluation.trials[i].candidate.algorithm;
+    if (heats.empty() || heat != last)
+      heats.emplace_back();
+    last = heat;
+    std::vector<double> &round = heats.back().rounds.emplace_back();
+    for (size_t place = 0; place < contenders; ++place)
+      round.push_back(evaluation.trials[i + place].micros);
+  }
+  return heats;
+}
+
+/// The plans that compete, sessions in which they run, and what the cache knows of them.
+class WholeModelChoice : public plan::RaceTrack {
 public:
-  Championship(plan::Planner &planner, std::shared_ptr<const PluginSet> plugins,
-               plan::PlanCache &cache, const CompileOptions &options)
+  WholeModelChoice(plan::Planner &planner, std::shared_ptr<const PluginSet> plugins,
+                   plan::PlanCache &cache, const CompileOptions &options)
       : planner(planner), plugins(std::move(plugins)), cache(cache), options(options) {}
 
   Expected<Plan> run();
+  Expected<std::vector<plan::Heat>> race(const std::vector<size_t> &among) override;
 
 private:
   Expected<bool> enter(const char *name, plan::Prefer prefer);
-  Expected<Contender *> compare(std::vector<Contender *> among);
+  Status startAll(const std::vector<Contender *> &among, bool isFirstHeat);
   Status observe(Contender &contender);
+  void endSessions();
+  Expected<Plan> takeChampion();
   plan::PlanCache::Key keyOf(const std::string &what, const std::string &texts) const {
-    return {what + " " + hashHex(texts), options.target.text(), "plans", "4", "measured"};
+    return {what + " " + hashHex(texts), options.target.text(), "plans", "5", "measured"};
   }
 
   plan::Planner &planner;
@@ -183,10 +179,12 @@ private:
   plan::PlanCache &cache;
   const CompileOptions &options;
   std::vector<std::unique_ptr<Contender>> contenders;
+  std::map<std::string, int> racesOf; ///< by texts of those that ran
+  plan::Championship championship{*this};
 };
 
 /// Chooses a plan; false when it is one that competes already.
-Expected<bool> Championship::enter(const char *name, plan::Prefer prefer) {
+Expected<bool> WholeModelChoice::enter(const char *name, plan::Prefer prefer) {
   auto plan = planner.choose(prefer);
   if (!plan)
     return plan.takeError();
@@ -202,60 +200,60 @@ Expected<bool> Championship::enter(const char *name, plan::Prefer prefer) {
   for (const auto &other : contenders)
     if (other->text == contender->text)
       return false;
+  championship.add(preparationOf(contender->plan).chargedMicros, prefer != plan::Prefer::Cost);
   contenders.push_back(std::move(contender));
   return true;
 }
 
-/// The fastest, from the cache where these were compared before; fills the timings. Nothing where
-/// none was timed, nor may be. A contender that does not run drops out; the first may not.
-Expected<Contender *> Championship::compare(std::vector<Contender *> among) {
-  std::string texts;
-  for (const Contender *contender : among)
-    texts += contender->text;
-  auto key = keyOf("whole model", texts);
-  if (auto known = cache.find(key)) {
-    Contender *fastest = nullptr;
-    for (const plan::Trial &trial : known->trials) // the fastest first
-      for (Contender *contender : among)
-        if (contender->name == trial.candidate.algorithm) {
-          contender->timing = {contender->name, trial.micros, trial.low, trial.high, false};
-          fastest = fastest ? fastest : contender;
-        }
-    return fastest;
+/// Where in memory weights and intermediate values come to lie makes a difference: they are placed
+/// anew for each heat. A contender that does not run drops out; the first may not.
+Status WholeModelChoice::startAll(const std::vector<Contender *> &among, bool isFirstHeat) {
+  for (Contender *contender : among) {
+    bool ran = contender->session != nullptr;
+    contender->session.reset();
+    if (!isFirstHeat && !ran)
+      continue;
+    Status status = start(*contender, plugins, options);
+    if (status)
+      continue;
+    if (contender == contenders[0].get() || !isFirstHeat)
+      return status;
+    contender->session.reset();
+    options.log(LogLevel::Warning, "the {} plan does not run: {}", contender->name,
+                status.error().message);
   }
-  if (options.planner.select == plan::Select::Replay)
-    return nullptr;
-  // Where in memory weights and intermediate values come to lie makes a difference: they are placed
-  // anew for each heat.
-  constexpr int kHeats = 3;
-  Samples samples;
-  for (int heat = 0; heat < kHeats; ++heat) {
-    for (Contender *contender : among) {
-      contender->session.reset();
-      Status status = start(*contender, plugins, options);
-      if (status)
-        continue;
-      if (contender == contenders[0].get() || heat > 0)
-        return status.takeError();
-      options.log(LogLevel::Warning, "the {} plan does not run: {}", contender->name,
-                  status.error().message);
-    }
-    if (heat == 0)
-      std::erase_if(among, [](const Contender *contender) { return !contender->session; });
-    samples.resize(among.size());
-    if (Status status = runRounds(among, samples); !status)
-      return status.takeError();
-  }
-  rank(among, samples);
-  plan::Evaluation evaluation;
-  for (const Contender *contender : among)
-    evaluation.trials.push_back(numberedTrial(contender->name, contender->timing));
-  cache.store(key, evaluation);
-  return among.front();
+  return Status::success();
 }
 
-/// Tells the planner what the steps of a contender take at their places, and ends its session.
-Status Championship::observe(Contender &contender) {
+/// From the cache where these were compared before.
+Expected<std::vector<plan::Heat>> WholeModelChoice::race(const std::vector<size_t> &numbers) {
+  std::vector<Contender *> among;
+  std::string texts;
+  for (size_t number : numbers) {
+    among.push_back(contenders[number].get());
+    texts += among.back()->text;
+  }
+  auto key = keyOf("whole model", fmt::format("{}{}", ++racesOf[texts], texts));
+  if (auto known = cache.find(key))
+    return toHeats(*known, among.size());
+  std::vector<plan::Heat> heats;
+  if (options.planner.select == plan::Select::Replay)
+    return heats;
+  constexpr int kHeats = 3;
+  for (int number = 0; number < kHeats; ++number) {
+    if (Status status = startAll(among, number == 0); !status)
+      return status.takeError();
+    auto heat = runHeat(among);
+    if (!heat)
+      return heat.takeError();
+    heats.push_back(std::move(*heat));
+  }
+  cache.store(key, toEvaluation(heats));
+  return heats;
+}
+
+/// Tells the planner what the steps of a contender take at their places.
+Status WholeModelChoice::observe(Contender &contender) {
   auto key = keyOf("steps", contender.text);
   std::vector<double> steps;
   if (auto known = cache.find(key)) {
@@ -268,17 +266,22 @@ Status Championship::observe(Contender &contender) {
     steps = std::move(*timed);
     plan::Evaluation evaluation;
     for (size_t i = 0; i < steps.size(); ++i)
-      evaluation.trials.push_back(
-          numberedTrial(std::to_string(i), {"", steps[i], steps[i], steps[i], false}));
+      evaluation.trials.push_back(numberedTrial(std::to_string(i), steps[i]));
     cache.store(key, evaluation);
   }
   planner.observe(contender.plan, steps);
-  contender.session.reset(); // every race starts anew; meanwhile its weights take no memory
-  contender.memory.clear();
   return Status::success();
 }
 
-Expected<Plan> Championship::run() {
+/// Every race starts anew; meanwhile weights take no memory.
+void WholeModelChoice::endSessions() {
+  for (const auto &contender : contenders) {
+    contender->session.reset();
+    contender->memory.clear();
+  }
+}
+
+Expected<Plan> WholeModelChoice::run() {
   for (auto [name, prefer] :
        {std::pair{"mixed", plan::Prefer::Cost}, std::pair{"library-first", plan::Prefer::Library},
         std::pair{"native-first", plan::Prefer::Native}}) {
@@ -288,38 +291,42 @@ Expected<Plan> Championship::run() {
     if (!contenders.back()->plan.isStatic() || contenders.back()->plan.blocks.size() > 1)
       return std::move(contenders[0]->plan);
   }
-  std::vector<Contender *> all;
-  for (const auto &contender : contenders)
-    all.push_back(contender.get());
-  auto winner = compare(all);
-  if (!winner)
-    return winner.takeError();
-  if (!*winner)
+  const size_t first = contenders.size();
+  auto isTimed = championship.open();
+  if (!isTimed)
+    return isTimed.takeError();
+  if (!*isTimed)
     return std::move(contenders[0]->plan);
-  for (Contender *contender : all)
-    if (Status status = observe(*contender); !status)
+  for (size_t i = 0; i < first; ++i)
+    if (Status status = observe(*contenders[i]); !status)
       return status.takeError();
+  endSessions();
   for (const char *name : {"refined", "refined twice", "refined three times"}) {
     auto entered = enter(name, plan::Prefer::Cost);
     if (!entered)
       return entered.takeError();
     if (!*entered)
       break;
-    Contender &refined = *contenders.back();
-    auto faster = compare({*winner, &refined});
-    if (!faster)
-      return faster.takeError();
-    if (Status status = observe(refined); !status)
+    if (Status status = championship.challenge(contenders.size() - 1); !status)
       return status.takeError();
-    winner = *faster ? *faster : *winner;
+    if (Status status = observe(*contenders.back()); !status)
+      return status.takeError();
+    endSessions();
   }
-  (*winner)->timing.chosen = true;
+  if (Status status = championship.confirm(); !status)
+    return status.takeError();
+  endSessions();
+  return takeChampion();
+}
+
+Expected<Plan> WholeModelChoice::takeChampion() {
   std::vector<WholeModelTiming> timings;
-  for (const auto &contender : contenders)
-    if (contender->timing.micros >= 0)
-      timings.push_back(contender->timing);
-  (*winner)->plan.timings = std::move(timings);
-  return std::move((*winner)->plan);
+  for (size_t i = 0; i < contenders.size(); ++i)
+    if (WholeModelTiming timing = championship.timing(i, contenders[i]->name); timing.micros >= 0)
+      timings.push_back(std::move(timing));
+  Plan &plan = contenders[championship.champion()]->plan;
+  plan.timings = std::move(timings);
+  return std::move(plan);
 }
 
 } // namespace
@@ -356,7 +363,7 @@ Status bindNoise(Session &session, const Plan &plan, const std::vector<bool> &bo
 
 Expected<Plan> chooseByWholeModel(plan::Planner &planner, std::shared_ptr<const PluginSet> plugins,
                                   plan::PlanCache &cache, const CompileOptions &options) {
-  return Championship(planner, std::move(plugins), cache, options).run();
+  return WholeModelChoice(planner, std::move(plugins), cache, options).run();
 }
 
 } // namespace dovetail

@@ -2,7 +2,8 @@
 //
 // The last word in choosing: the whole model timed under the mixed, the library-first and the
 // native-first plan, run in turns. What their steps took at their places goes back to the planner,
-// whose refined plans compete with the best so far; the fastest wins. Also the text of a plan.
+// whose refined plans challenge the best so far; who wins has to stand up to the first ones in the
+// end (plan/Championship.h). Also the text of a plan.
 #pragma once
 
 #include <memory>

@@ -50,7 +50,7 @@ private:
   std::string whyNotFaster(const Trial &trial, const Trial *chosenTrial,
                            const Problem &problem) const;
   void reportTrials(RegionReport &report, const Evaluation &evaluation, const Trial *chosenTrial,
-                    const Problem &problem);
+                    const Problem &problem, uint32_t equalSteps);
   void bindOutputs();
   void findSymbolSources();
 
@@ -147,33 +147,18 @@ KernelChoice Assembler::choiceOf(const Trial &trial) {
   return choice;
 }
 
-/// The best own kernel for when the library is gone: in the step's layouts if there is one, else in
-/// any.
+/// What runs on a device when the library is gone, or refuses. Kernels of the processor get theirs
+/// when the whole plan is settled.
 void Assembler::addFallback(PlanStep &step, const Problem &problem, const Evaluation *evaluation,
                             const Trial &trial) {
-  const std::string &provider = trial.candidate.provider;
-  if (provider == "native" || provider == "reference" || !evaluation)
+  const Candidate &candidate = trial.candidate;
+  if (candidate.memory != DVT_MEMORY_DEVICE || candidate.provider == "native" ||
+      candidate.provider == "reference" || !evaluation)
     return;
-  const Trial *best = nullptr;
-  double bestCost = 0;
-  for (const Trial &other : evaluation->trials) {
-    bool own = other.candidate.provider == "native" || other.candidate.provider == "reference";
-    bool ready = other.built || other.candidate.provider == "reference";
-    if (!own || !ready || !other.usable() || other.candidate.memory != trial.candidate.memory)
-      continue;
-    double cost = costOf(other, problem);
-    bool sameLayouts = other.candidate.inputLayouts == trial.candidate.inputLayouts &&
-                       other.candidate.outputLayouts == trial.candidate.outputLayouts;
-    if (!sameLayouts && other.candidate.memory == DVT_MEMORY_DEVICE)
-      continue; // there nothing is converted around a kernel that takes another's place
-    cost += sameLayouts ? 0 : 20;
-    cost += other.candidate.provider == "reference" ? 1e9 : 0;
-    if (!best || cost < bestCost) {
-      best = &other;
-      bestCost = cost;
-    }
-  }
-  if (best)
+  auto isReady = [](const Trial &trial) {
+    return trial.built || trial.candidate.provider == "reference";
+  };
+  if (const Trial *best = standIn(*evaluation, candidate, problem, *chosen.costs, isReady))
     step.fallback = choiceOf(*best);
 }
 
@@ -194,7 +179,11 @@ std::string Assembler::whyNotFaster(const Trial &trial, const Trial *chosenTrial
 }
 
 void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
-                             const Trial *chosenTrial, const Problem &problem) {
+                             const Trial *chosenTrial, const Problem &problem,
+                             uint32_t equalSteps) {
+  auto chargeOf = [&](const Trial &trial) {
+    return chargeFor(trial, chosen.preparation) / equalSteps;
+  };
   for (const Trial &trial : evaluation.trials) {
     Alternative alternative;
     // A provider that fell while it proposed has a trial without an algorithm.
@@ -216,6 +205,10 @@ void Assembler::reportTrials(RegionReport &to, const Evaluation &evaluation,
       alternative.outcome = trial.candidate.provider == "reference" ? "last resort" : "not timed";
     else if (chosenTrial && costOf(trial, problem) >= costOf(*chosenTrial, problem))
       alternative.outcome = "slower";
+    else if (chosenTrial && costOf(trial, problem) + chargeOf(trial) >=
+                                costOf(*chosenTrial, problem) + chargeOf(*chosenTrial))
+      alternative.outcome = fmt::format("faster, but prepares in {:.0f} ms: charged {:.0f} us",
+                                        trial.preparationMillis(), chargeOf(trial));
     else
       alternative.outcome = whyNotFaster(trial, chosenTrial, problem);
     if (trial.candidate.memory == DVT_MEMORY_DEVICE && trial.usable() && &trial != chosenTrial)
@@ -240,11 +233,12 @@ void Assembler::report(PlanStep &step, uint32_t region, const OptionMeaning &mea
   const Trial *shown = meaning.library ? meaning.library : meaning.trial;
   result.micros =
       shown->candidate.memory == DVT_MEMORY_DEVICE ? costOf(*shown, problem) : shown->micros;
+  result.prepareMillis = meaning.trial->preparationMillis();
   for (const LayoutState need : (*chosen.cover).options[&meaning - chosen.options->data()].needs)
     for (uint32_t index : chosen.solution->conversions) {
       const CoverConversion &conversion = chosen.cover->conversions[index];
       if (conversion.value == need.value && conversion.to == need.layout)
-        result.conversionMicros += conversion.cost;
+        result.conversionMicros += conversion.cost - conversion.charged;
     }
   if (meaning.kind == OptionMeaning::Kind::Kernel)
     result.alternatives =
@@ -254,7 +248,7 @@ void Assembler::report(PlanStep &step, uint32_t region, const OptionMeaning &mea
     std::swap(evaluations[0], evaluations[1]); // its rivals first
   for (const Evaluation *evaluation : evaluations)
     if (evaluation)
-      reportTrials(result, *evaluation, meaning.trial, problem);
+      reportTrials(result, *evaluation, meaning.trial, problem, (*chosen.equalProblems)[region]);
   if (chosen.costs->device && !(*chosen.onDevice)[region]) {
     Alternative &alternative = result.alternatives.emplace_back();
     alternative.label = chosen.costs->device->name();
@@ -336,6 +330,7 @@ void Assembler::addReorder(const ConversionMeaning &meaning, const std::string &
   result.micros = meaning.trial->candidate.memory == DVT_MEMORY_DEVICE
                       ? costOf(*meaning.trial, meaning.problem)
                       : meaning.trial->micros;
+  result.prepareMillis = meaning.trial->preparationMillis();
   step.report = static_cast<uint32_t>(plan.reports.size());
   plan.reports.push_back(std::move(result));
   block.steps.push_back(std::move(step));
@@ -528,6 +523,12 @@ Expected<Plan> Assembler::run() {
 }
 
 } // namespace
+
+double chargeFor(const Trial &trial, const PreparationPrice &price) {
+  return trial.micros >= 0 && trial.candidate.memory == DVT_MEMORY_HOST
+             ? price.of(trial.preparationMillis())
+             : 0;
+}
 
 Problem conversionProblem(const TableValue &value, const SymbolRanges &ranges,
                           const std::string &from, const std::string &to) {

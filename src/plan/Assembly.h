@@ -4,6 +4,7 @@
 // aliases, memory by lifetime, fallbacks, and the report of what else was on offer.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,18 @@ struct ChosenCover {
   std::map<std::string, std::string> providers;
   bool weighsMemory = false; ///< a bound on memory took part
   const CostModel *costs = nullptr;
+  PreparationPrice preparation;
+  const std::vector<uint32_t> *equalProblems = nullptr; ///< of each region: how many pose its one
 };
+
+/// Of a measured trial that prepares slowly, in microseconds of each run. Devices' kernels are not
+/// charged: what their context takes to come up is another matter.
+double chargeFor(const Trial &trial, const PreparationPrice &price);
+
+/// The best own kernel for when the library of `chosen` is gone; its layouts count by the
+/// conversions that they need around it, and the reference comes last. Null where there is none.
+const Trial *standIn(const Evaluation &evaluation, const Candidate &chosen, const Problem &problem,
+                     const CostModel &costs, const std::function<bool(const Trial &)> &mayBeTaken);
 
 /// One block, with the bodies of its control-flow steps still by their place in the table.
 Expected<Plan> assemblePlan(const ChosenCover &chosen);

@@ -54,12 +54,14 @@ struct CoverOption {
   uint32_t against = 0;
   uint32_t preference = 0; ///< the part of `against` that a bound on memory may overrule
   CoverMemory memory = {};
+  double charged = 0; ///< the part of `cost` that no run takes: for preparing slowly
 };
 
 struct CoverConversion {
   uint32_t value = 0, from = 0, to = 0;
   double cost = 0;
   CoverMemory memory = {};
+  double charged = 0; ///< as of an option
 };
 
 struct CoverProblem {

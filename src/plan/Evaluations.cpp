@@ -168,6 +168,10 @@ Status Evaluations::measure(const Problem &problem, const SymbolValues &represen
   auto fresh = worker.evaluate(problem, request);
   if (!fresh)
     return fresh.takeError();
+  for (Trial &trial : fresh->trials)
+    for (const Trial &before : entry.evaluation.trials)
+      if (before.candidate.label() == trial.candidate.label())
+        trial.takePreparation(before);
   auto isFresh = [&](const std::string &provider) { return contains(entry.unmeasured, provider); };
   std::erase_if(entry.evaluation.trials,
                 [&](const Trial &trial) { return isFresh(trial.candidate.provider); });
@@ -258,6 +262,7 @@ Status Evaluations::build(const Problem &problem, const Trial &trial,
       takeResources(known->kernel, known->candidate);
       refuseSpills(*known, trials);
       known->maxError = made.maxError;
+      known->takePreparation(made);
       break;
     }
   store(text, found->second.evaluation, known->candidate.provider, representative, false);

@@ -45,6 +45,10 @@ public:
   /// afterwards.
   Status build(const Problem &problem, const Trial &trial, const SymbolValues &representative);
   const Evaluation *known(const std::string &text) const;
+  /// Sizes of its symbols at which a known problem is tried.
+  const SymbolValues &representativeOf(const std::string &text) const {
+    return entries.at(text).representative;
+  }
   /// All problems that were asked for, with what is known of each.
   std::vector<std::pair<PosedProblem, const Evaluation *>> posed() const;
   /// Whether something of a known problem was not measured yet.

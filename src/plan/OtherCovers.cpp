@@ -44,12 +44,17 @@ public:
     if (!solution)
       return std::nullopt;
     Alternative alternative;
-    for (uint32_t index : solution->options)
+    double charged = 0;
+    for (uint32_t index : solution->options) {
       alternative.label +=
           (alternative.label.empty() ? "split: " : ", ") + nameOf(originals[index]);
-    alternative.micros = solution->cost;
-    alternative.outcome = verdict({solution->against, solution->cost},
-                                  {cover.options[option].against, cover.options[option].cost});
+      charged += part.options[index].charged;
+    }
+    for (uint32_t index : solution->conversions)
+      charged += part.conversions[index].charged;
+    alternative.micros = solution->cost - charged;
+    alternative.outcome =
+        verdict({solution->against, solution->cost, charged}, weightOf(cover.options[option]));
     return alternative;
   }
 
@@ -62,21 +67,27 @@ public:
       auto parts = chosenWithin(i);
       if (!parts)
         continue;
-      double gain = parts->second - cover.options[i].cost;
+      double gain = parts->cost - cover.options[i].cost;
       if (best && gain <= bestGain)
         continue;
       bestGain = gain;
       best.emplace();
       best->label = "fused: " + nameOf(i);
-      best->micros = cover.options[i].cost;
-      best->outcome = verdict({cover.options[i].against, cover.options[i].cost}, *parts) +
-                      fmt::format("; its parts as chosen take {:.1f} us", parts->second);
+      best->micros = cover.options[i].cost - cover.options[i].charged;
+      best->outcome =
+          verdict(weightOf(cover.options[i]), *parts) +
+          fmt::format("; its parts as chosen take {:.1f} us", parts->cost - parts->charged);
     }
     return best;
   }
 
 private:
-  using Weight = std::pair<uint64_t, double>; ///< against, micros
+  struct Weight {
+    uint64_t against = 0;
+    double cost = 0;    ///< micros
+    double charged = 0; ///< of it, for preparing
+  };
+  static Weight weightOf(const CoverOption &of) { return {of.against, of.cost, of.charged}; }
 
   const std::vector<uint32_t> &opsOf(uint32_t index) const {
     return (*chosen.regions)[meanings[index].region].ops;
@@ -92,10 +103,12 @@ private:
   }
 
   std::string verdict(const Weight &other, const Weight &own) const {
-    if (other.first > own.first)
+    if (other.against > own.against)
       return "against the preference, or a last resort";
-    if (other.second >= own.second)
+    if (other.cost - other.charged >= own.cost - own.charged)
       return "slower";
+    if (other.cost >= own.cost)
+      return fmt::format("faster, but prepares slowly: charged {:.0f} us", other.charged);
     return chosen.weighsMemory ? "cheaper here, but not with its memory and what it needs around"
                                : "cheaper here, but not with what it needs around";
   }
@@ -105,13 +118,14 @@ private:
   std::optional<Weight> chosenWithin(uint32_t index) const {
     const Region &region = (*chosen.regions)[meanings[index].region];
     std::set<uint32_t> covered;
-    Weight weight{0, 0};
+    Weight weight;
     for (uint32_t part : chosen.solution->options) {
       if (!isKernel(meanings[part]) || !isWithin(opsOf(part), region.ops))
         continue;
       covered.insert(opsOf(part).begin(), opsOf(part).end());
-      weight.first += cover.options[part].against;
-      weight.second += cover.options[part].cost;
+      weight.against += cover.options[part].against;
+      weight.cost += cover.options[part].cost;
+      weight.charged += cover.options[part].charged;
     }
     if (covered.size() != region.ops.size())
       return std::nullopt;
@@ -121,7 +135,8 @@ private:
       bool inside =
           producer >= 0 && covered.count(static_cast<uint32_t>(producer)) &&
           std::find(region.outputs.begin(), region.outputs.end(), value) == region.outputs.end();
-      weight.second += inside ? cover.conversions[conversion].cost : 0;
+      weight.cost += inside ? cover.conversions[conversion].cost : 0;
+      weight.charged += inside ? cover.conversions[conversion].charged : 0;
     }
     return weight;
   }

@@ -15,7 +15,7 @@ namespace dovetail::plan {
 namespace {
 
 // Raised whenever stored trials would be misread or were measured in another way.
-constexpr int kSchemaVersion = 5;
+constexpr int kSchemaVersion = 6;
 
 constexpr const char *kSchema = R"(
 CREATE TABLE IF NOT EXISTS evaluations(

@@ -105,6 +105,10 @@ double Planner::State::costOfLateBinding(const Trial &library, const Problem &pr
   return costOf(library, problem) + 1000 * library.prepareMillis / (lasts ? kRunsOfASignature : 1);
 }
 
+double Planner::State::chargeOf(const Trial &trial, uint32_t steps) const {
+  return chargeFor(trial, options.preparation) / std::max(steps, 1u);
+}
+
 /// Whether the table, or a body in it, has a node of that name.
 bool Planner::State::hasNode(const std::string &name) const {
   return std::any_of(table.ops.begin(), table.ops.end(),
@@ -193,6 +197,16 @@ Status Planner::State::formProblems() {
     regions.push_back(std::move(region));
     problems.push_back(std::move(problem));
   }
+  std::map<std::string, uint32_t> counts;
+  std::vector<const uint32_t *> countOf; // stays where it is as others are added
+  for (const RegionProblem &problem : problems) {
+    uint32_t &count = counts[problem.problem.text()];
+    ++count;
+    countOf.push_back(&count);
+  }
+  equalProblems.clear();
+  for (const uint32_t *count : countOf)
+    equalProblems.push_back(*count);
   return Status::success();
 }
 

@@ -13,6 +13,7 @@
 
 #include "artifact/Plan.h"
 #include "artifact/PlanMemory.h"
+#include "artifact/PlanPreparation.h"
 #include "plan/OpTable.h"
 #include "plan/PlanCache.h"
 #include "plan/Regions.h"
@@ -59,7 +60,8 @@ struct PlannerOptions {
   std::vector<std::string>
       forget; ///< providers whose trials are not kept: they lack their compiler here
   MemoryBound memory;
-  bool deterministic = false; ///< only deterministic candidates of class "f32"
+  PreparationPrice preparation; ///< what slow loading costs beside the time of a run
+  bool deterministic = false;   ///< only deterministic candidates of class "f32"
   /// Usual sizes of symbols, by name: kernels are timed at these. Others are chosen (typicalSizes).
   SymbolValues typical;
   WorkerOptions worker;
@@ -91,6 +93,9 @@ public:
   Status evaluate();
   /// Within the bound on memory; where nothing fits, a plan of little memory, which is logged.
   Expected<Plan> choose(Prefer prefer);
+  /// Gives each step of the processor that a library's kernel serves its fallback, for when the
+  /// library is gone: an own kernel, built where need be. For a plan that choose() gave.
+  Status addStandIns(Plan &plan);
   /// Problems that were asked about for the device, where there is one, else for the processor:
   /// those of regions and, after choose(), of conversions that choices came across. What takes
   /// longest comes first.

@@ -77,10 +77,14 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     // Beside measured times an estimate is taken with caution. Where a device's are all predicted,
     // they compare with each other.
     const bool onDevice = candidate.memory == DVT_MEMORY_DEVICE;
+    double caution = 1;
     if (shown.micros < 0 && (onDevice ? anyTimedThere : options.select != Select::Estimate))
-      best.option.cost *= isHopeful ? kHope : kCaution;
+      caution *= isHopeful ? kHope : kCaution;
     if (region >= firstApart)
-      best.option.cost *= 1.02; // within what times vary by, less memory decides
+      caution *= 1.02; // within what times vary by, less memory decides
+    // The runtime's own kernel is prepared at load, a library's that is bound late is not.
+    best.option.charged = chargeOf(*meaning.trial, equalProblems[region]);
+    best.option.cost = best.option.cost * caution + best.option.charged;
     const auto asLast = kLastResort * static_cast<uint32_t>(regions[region].ops.size());
     if (candidate.provider == "reference")
       best.option.against += asLast;
@@ -226,6 +230,10 @@ double Planner::State::guessConversion(uint32_t value, uint32_t from, uint32_t t
 /// it is not known.
 bool Planner::State::addReorder(uint32_t value, uint32_t from, uint32_t to, dvt_memory_kind memory,
                                 bool measuredOnly, ConversionMeaning &meaning, double &cost) {
+  auto rank = [&](const Trial &trial) {
+    auto [isReference, micros] = rankOf(trial, meaning.problem);
+    return std::make_pair(isReference, micros + chargeOf(trial));
+  };
   meaning.reorders = true;
   meaning.problem = conversionProblem(table.values[value], table.ranges, layouts[from].layout,
                                       layouts[to].layout);
@@ -237,8 +245,7 @@ bool Planner::State::addReorder(uint32_t value, uint32_t from, uint32_t to, dvt_
     return !measuredOnly;
   }
   for (const Trial &trial : known->trials)
-    if (allowed(trial) && (!meaning.trial || rankOf(trial, meaning.problem) <
-                                                 rankOf(*meaning.trial, meaning.problem)))
+    if (allowed(trial) && (!meaning.trial || rank(trial) < rank(*meaning.trial)))
       meaning.trial = &trial;
   meaning.evaluation = known;
   if (!meaning.trial)
@@ -288,9 +295,13 @@ void Planner::State::addConversions(bool measuredOnly) {
         double cost = 0;
         if (!describeConversion(value, from, to, measuredOnly, meaning, cost))
           continue;
-        cover.conversions.push_back({value, from, to, std::max(cost, 0.01), {}});
-        if (meaning.trial)
-          cover.conversions.back().memory = memoryOf(*meaning.trial);
+        CoverConversion &added =
+            cover.conversions.emplace_back(CoverConversion{value, from, to, std::max(cost, 0.01)});
+        if (meaning.trial) {
+          added.memory = memoryOf(*meaning.trial);
+          added.charged = chargeOf(*meaning.trial);
+          added.cost += added.charged;
+        }
         conversionMeanings.push_back(std::move(meaning));
       }
 }
@@ -362,38 +373,6 @@ Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
         !status)
       return status.takeError();
   return lost;
-}
-
-/// The best own kernel that works like one of a library: on the same operands, laid out alike.
-const Trial *Planner::State::ownRival(const Evaluation &evaluation, const Trial &chosen,
-                                      const Problem &problem) const {
-  const Trial *best = nullptr;
-  for (const Trial &trial : evaluation.trials)
-    if (trial.candidate.provider == "native" && allowed(trial) &&
-        trial.candidate.memory == chosen.candidate.memory &&
-        trial.candidate.inputLayouts == chosen.candidate.inputLayouts &&
-        trial.candidate.outputLayouts == chosen.candidate.outputLayouts &&
-        (!best || rankOf(trial, problem) < rankOf(*best, problem)))
-      best = &trial;
-  return best;
-}
-
-/// On a device nothing was built but what was chosen. A library's kernels may be refused there, or
-/// find too little memory for their workspace: then an own one takes over, which is built here.
-Status Planner::State::buildRivals(const CoverSolution &solution) {
-  for (uint32_t index : solution.options) {
-    const OptionMeaning &meaning = optionMeanings[index];
-    if (meaning.kind != OptionMeaning::Kind::Kernel ||
-        meaning.trial->candidate.memory != DVT_MEMORY_DEVICE ||
-        !isLibrary(meaning.trial->candidate.provider))
-      continue;
-    const Problem &problem = problems[meaning.region].problem;
-    const Trial *own = ownRival(*onDevice[meaning.region], *meaning.trial, problem);
-    if (own && !own->built)
-      if (Status status = deviceEvaluations->build(problem, *own, representative); !status)
-        return status;
-  }
-  return Status::success();
 }
 
 /// Names the first op that nothing on offer computes, with what its single candidates came to.
@@ -586,10 +565,14 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
   if (deviceEvaluations)
     if (Status status = buildRivals(solution); !status)
       return status.takeError();
-  ChosenCover chosen{&table,    &regions,  &problems,       &regionEvaluations,
-                     &onDevice, &cover,    &optionMeanings, &conversionMeanings,
-                     &layouts,  &solution, providers,       weighsMemory(),
-                     &costs};
+  ChosenCover chosen{&table,          &regions,
+                     &problems,       &regionEvaluations,
+                     &onDevice,       &cover,
+                     &optionMeanings, &conversionMeanings,
+                     &layouts,        &solution,
+                     providers,       weighsMemory(),
+                     &costs,          options.preparation,
+                     &equalProblems};
   auto plan = assemblePlan(chosen);
   if (plan)
     if (Status status = chooseBodies(*plan, prefer); !status)
@@ -602,6 +585,8 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
     plan->problemsFromCache = static_cast<uint32_t>(statistics.fromCache);
     plan->problemsEstimated = static_cast<uint32_t>(statistics.estimated);
     plan->planningSeconds = statistics.seconds;
+    // Estimates know nothing of preparing.
+    plan->runsPerLoad = options.select == Select::Estimate ? 0 : options.preparation.runs;
     plan->selection = options.select == Select::Measure    ? "measure"
                       : options.select == Select::Estimate ? "estimate"
                                                            : "replay";

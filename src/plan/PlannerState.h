@@ -49,7 +49,8 @@ struct Planner::State {
   std::vector<std::unique_ptr<State>> bodies;     ///< of the table
   std::vector<Region> regions;
   std::vector<RegionProblem> problems;
-  uint32_t firstApart = 0; ///< region; from here on the same ones again, not in place
+  std::vector<uint32_t> equalProblems; ///< of each region: how many pose its problem
+  uint32_t firstApart = 0;             ///< region; from here on the same ones again, not in place
   std::vector<const Evaluation *> regionEvaluations, lateEvaluations, onDevice;
   std::map<PlacedLayout, uint32_t> layoutNumbers{{PlacedLayout{}, 0}};
   std::vector<PlacedLayout> layouts{PlacedLayout{}};
@@ -146,6 +147,9 @@ struct Planner::State {
   Status checkForced() const;
   double costOf(const Trial &trial, const Problem &problem) const;
   double costOfLateBinding(const Trial &library, const Problem &problem) const;
+  /// Of a measured trial that prepares slowly, in microseconds of each run, shared by `steps` equal
+  /// ones.
+  double chargeOf(const Trial &trial, uint32_t steps = 1) const;
   /// Estimates of extents known only at run time do not compare: the reference comes last.
   std::pair<bool, double> rankOf(const Trial &trial, const Problem &problem) const {
     return {trial.candidate.provider == "reference", costOf(trial, problem)};
@@ -178,6 +182,7 @@ struct Planner::State {
   const Trial *ownRival(const Evaluation &evaluation, const Trial &chosen,
                         const Problem &problem) const;
   Status buildRivals(const CoverSolution &solution);
+  Expected<const Trial *> builtStandIn(const std::string &text, const Candidate &chosen);
   std::set<std::string> machinesOf(const CoverSolution &solution) const;
   Error explainNoCover(Error error) const;
   Expected<Plan> choose(Prefer prefer);

@@ -15,6 +15,7 @@
 #include <new>
 #include <set>
 
+#include "artifact/PlanPreparation.h"
 #include "plan/Quanta.h"
 #include "plan/TrialKernel.h"
 
@@ -124,6 +125,7 @@ private:
   void build(size_t index, const Provider &provider);
   void load(size_t index, const Provider &provider);
   bool prepare(Prepared &prepared, Trial &trial);
+  bool prepareAgain(Prepared &prepared, Trial &trial);
   Status bind(Prepared &prepared, const Trial &trial);
   Status place(Prepared &prepared);
   bool readsIntegers() const;
@@ -314,7 +316,7 @@ void ProblemEvaluation::load(size_t index, const Provider &provider) {
   prepared.provider = &provider;
   prepared.trial = index;
   prepared.device = trial.candidate.memory == DVT_MEMORY_DEVICE ? state.device.get() : nullptr;
-  if (!prepare(prepared, trial))
+  if (!prepare(prepared, trial) || !prepareAgain(prepared, trial))
     return;
   if (Status bound = bind(prepared, trial); !bound) {
     trial.outcome = TrialOutcome::OutOfMemory;
@@ -345,12 +347,15 @@ bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
   args.allocate = [](void *memory, uint64_t bytes) {
     return static_cast<PackedBlocks *>(memory)->take(bytes);
   };
+  double packingMicros = 0;
+  args.packing_micros = &packingMicros;
   dvt_target target = (prepared.device ? state.target : state.host).view();
   dvt_error error{};
   auto start = Clock::now();
   dvt_code code = prepared.provider->functions().prepare(
       prepared.provider->handle(), &target, view, &candidate, &args, &prepared.kernel, &error);
   trial.prepareMillis = microsSince(start) / 1000;
+  trial.packingMillis = packingMicros / 1000;
   if (code == DVT_OK)
     return true;
   trial.outcome =
@@ -359,6 +364,27 @@ bool ProblemEvaluation::prepare(Prepared &prepared, Trial &trial) {
   trial.detail = error.message;
   prepared.kernel = nullptr;
   return false;
+}
+
+/// What a library does once in a process falls to its first kernel, and others use the machine,
+/// too: what seems slow to prepare is prepared anew, and the least time counts. False where that
+/// fails.
+bool ProblemEvaluation::prepareAgain(Prepared &prepared, Trial &trial) {
+  constexpr int kMostTimes = 2;
+  for (int i = 0; i < kMostTimes && !prepared.device &&
+                  trial.preparationMillis() > PreparationPrice::kFreeMillis;
+       ++i) {
+    const double prepareMillis = trial.prepareMillis, packingMillis = trial.packingMillis,
+                 least = trial.preparationMillis();
+    prepared.drop(); // kernels of equal problems share what is made while one of them lives
+    if (!prepare(prepared, trial))
+      return false;
+    if (trial.preparationMillis() < least)
+      continue;
+    trial.prepareMillis = prepareMillis;
+    trial.packingMillis = packingMillis;
+  }
+  return true;
 }
 
 Status ProblemEvaluation::bind(Prepared &prepared, const Trial &trial) {

@@ -5,6 +5,7 @@
 // stops the evaluation of the others.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -39,8 +40,10 @@ struct Trial {
   TrialOutcome outcome = TrialOutcome::Checked;
   std::string detail;                      ///< of a failure
   double micros = -1, low = -1, high = -1; ///< median and its interval
-  double compileMillis = 0, prepareMillis = 0;
-  double maxError = 0; ///< relative to the largest magnitude of the truth
+  double compileMillis = 0;
+  double prepareMillis = 0; ///< the least of several; 0: not prepared here
+  double packingMillis = 0; ///< of it, packing constants
+  double maxError = 0;      ///< relative to the largest magnitude of the truth
   std::vector<uint8_t> kernel;
   bool built = true;      ///< false: proposed only, neither compiled nor checked
   bool compared = false;  ///< it ran, and its results were held against the reference's
@@ -49,6 +52,19 @@ struct Trial {
 
   bool usable() const {
     return outcome == TrialOutcome::Measured || outcome == TrialOutcome::Checked;
+  }
+  /// What loading the kernel takes beside packing; negative where nobody prepared it.
+  double preparationMillis() const {
+    return prepareMillis > 0 ? std::max(0.0, prepareMillis - packingMillis) : -1;
+  }
+  /// What another trial of the same candidate found, where that is less: more is the machine's
+  /// noise.
+  void takePreparation(const Trial &other) {
+    if (other.preparationMillis() < 0 ||
+        (preparationMillis() >= 0 && preparationMillis() <= other.preparationMillis()))
+      return;
+    prepareMillis = other.prepareMillis;
+    packingMillis = other.packingMillis;
   }
 };
 

@@ -95,9 +95,13 @@ struct Prepared {
     std::swap(live, other.live);
     return *this;
   }
-  ~Prepared() {
+  ~Prepared() { drop(); }
+  /// The kernel and what it packed; bindings stay.
+  void drop() {
     if (kernel)
       provider->functions().destroy_kernel(kernel);
+    kernel = nullptr;
+    packed = std::make_unique<PackedBlocks>();
   }
   dvt_code run(dvt_error &error) { return provider->functions().run(kernel, &args, &error); }
   /// Waits for the device and brings outputs and workspace back, with what guards them.

@@ -62,7 +62,7 @@ void takeResult(Trial &to, const Trial &from) {
   to.micros = from.micros;
   to.low = from.low;
   to.high = from.high;
-  to.prepareMillis = from.prepareMillis;
+  to.takePreparation(from);
   to.maxError = from.maxError;
   to.measuredOn = from.measuredOn;
 }

@@ -162,6 +162,7 @@ json toJson(const Evaluation &evaluation, std::vector<std::vector<uint8_t>> *blo
               {"high", trial.high},
               {"compile_millis", trial.compileMillis},
               {"prepare_millis", trial.prepareMillis},
+              {"packing_millis", trial.packingMillis},
               {"built", trial.built},
               {"compared", trial.compared},
               {"max_error", std::isfinite(trial.maxError) ? trial.maxError : 1e300}};
@@ -201,6 +202,7 @@ Expected<Evaluation> evaluationFromJson(const json &from,
       item.at("high").get_to(trial.high);
       item.at("compile_millis").get_to(trial.compileMillis);
       item.at("prepare_millis").get_to(trial.prepareMillis);
+      trial.packingMillis = item.value("packing_millis", 0.0); // files of tuning may lack it
       item.at("max_error").get_to(trial.maxError);
       item.at("built").get_to(trial.built);
       trial.compared = item.value("compared", false);

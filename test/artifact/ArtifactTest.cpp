@@ -55,9 +55,11 @@ Plan richPlan() {
   report.nodes = "node 1";
   report.micros = 3.5;
   report.conversion = true;
+  report.prepareMillis = 7.5;
   report.alternatives.push_back({"toy:slow", 7, 6, 8, "slower"});
   plan.reports.push_back(report);
-  plan.timings.push_back({"mixed", 10, 9, 11, true});
+  plan.timings.push_back({"mixed", 10, 9, 11, true, 1.5, 1.25, 1.75});
+  plan.runsPerLoad = 300;
   plan.planningSeconds = 1.25;
   plan.typicalSizes = {{"N", 8}};
   plan.blocks[0].steps[2].lateProviders = {"toy", "spare"};
@@ -105,6 +107,9 @@ TEST_F(ArtifactTest, RoundTrip) {
   EXPECT_EQ(artifact->plan.target.text(), plan.target.text());
   EXPECT_EQ(artifact->plan.symbols, plan.symbols);
   EXPECT_EQ(artifact->plan.memoryBound, 12345u);
+  EXPECT_EQ(artifact->plan.reports[0].prepareMillis, 7.5);
+  EXPECT_EQ(artifact->plan.timings[0].ratioHigh, 1.75);
+  EXPECT_EQ(artifact->plan.runsPerLoad, 300);
   EXPECT_EQ(artifact->plan.blocks[0].steps[1].choice.candidate.processBytes, uint64_t(5) << 32);
   EXPECT_EQ(artifact->plan.blocks[0].steps[1].choice.candidate.processGroup, "library");
   EXPECT_EQ(artifact->plan.blocks[0].requirements, plan.blocks[0].requirements);

@@ -21,6 +21,7 @@ Plan packingSteps(int count, bool sameConstant) {
                {maker.outputValue("y" + std::to_string(i), {256})});
   Plan plan = maker.take();
   for (PlanStep &step : plan.blocks[0].steps) {
+    step.problem = 0; // equal ones are one in a plan that was chosen
     Candidate &candidate = step.choice.candidate;
     candidate.packing = DVT_PACKING_AT_LOAD;
     candidate.packedBytes = 4096;

@@ -50,6 +50,8 @@ WRONG = {
                   "--typical '.*': (expected NAME=N|'.*' is not a whole number)"),
     "--memory": (["0", "-1", "1.5MiB", "12MB", "lots", "1048577GiB", "99999999999999999999"],
                  "--memory: '.*' is no size of memory; .* such as 200MiB, or none"),
+    "--runs-per-load": (["0", "-1", "many", "2.5", "10000000000"],
+                        "--runs-per-load: '.*' is not a whole number from 1 to 1000000000"),
     "--force": (["positive", "=native:x", "positive=", "positive=native"],
                 "--force '.*': expected NODE=PROVIDER:ALGORITHM"),
 }
@@ -62,7 +64,7 @@ def test_wrong_value(dovetail, free, option, text, says):
 
 
 @pytest.mark.parametrize("option", ["--threads", "--only", "--prefer", "--output", "--cache", "--dim", "--typical",
-                                    "--force", "--memory"])
+                                    "--force", "--memory", "--runs-per-load"])
 def test_value_left_out(dovetail, tiny, option):
     for arguments in [option], [f"{option}="], [option, "--json"]:
         dovetail.refuses(2, "run", tiny, *arguments, says=f"{option} needs a value")
@@ -203,6 +205,26 @@ def test_cache_cannot_be_there(dovetail, tiny):
                                                                             "--no-cache"])
     dovetail.refuses(3, "run", tiny, ESTIMATE, says="plan cache", DOVETAIL_CACHE="file")
     dovetail("run", tiny, ESTIMATE, "--no-cache", DOVETAIL_CACHE="file")
+
+
+def test_preparing(dovetail):
+    """What loading the kernels takes is told, and to how many runs it is charged."""
+    path = dovetail.write("one.onnx", makers.unary())
+    for options, runs in ([], 200), (["--runs-per-load=7"], 7):
+        report = json.loads(dovetail("explain", path, "--json", "--budget=1", "--cache=cache", *options).stdout)
+        told = report["preparation"]
+        assert told["runs_per_load"] == runs and told["kernels"] == 1 and told["unknown"] == 0
+        (step,) = report["steps"]
+        assert told["millis"] == step["prepare_millis"] > 0
+        assert told["charged_micros"] == pytest.approx(max(0, told["millis"] - 5) * 1000 / runs)
+    said = dovetail("explain", path, "--budget=1", "--cache=cache", "--runs-per-load=7").stdout
+    assert re.search(r"preparing: \d+\.\d ms for 1 kernels, .* shared by 7 runs", said)
+    report = json.loads(dovetail("explain", path, ESTIMATE, "--json").stdout)
+    assert report["preparation"]["runs_per_load"] == 0  # estimates know nothing of it
+    dovetail("compile", path, "--budget=1", "--cache=cache", "-o", "one.dvt")
+    done = dovetail("explain", "one.dvt", "--runs-per-load=9", "--json")
+    assert "--runs-per-load changes nothing" in done.stderr
+    assert json.loads(done.stdout)["preparation"]["runs_per_load"] == 200
 
 
 def warned(dovetail, *arguments) -> str:

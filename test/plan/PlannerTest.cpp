@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "TableSketch.h"
+#include "plan/Evaluations.h"
 #include "plan/MeasuringOrder.h"
 #include "plan/Planner.h"
 
@@ -29,21 +30,60 @@ protected:
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
-  Expected<Plan> plan(TableSketch &sketch, bool cached = true) {
-    linkUsers(sketch.table);
+  std::map<std::string, std::string> providersOf() const {
     std::map<std::string, std::string> providers;
     for (const std::string &name : options.only)
       providers[name] = "1.0";
+    return providers;
+  }
+
+  Expected<Plan> plan(TableSketch &sketch, bool cached = true, bool withStandIns = false) {
+    linkUsers(sketch.table);
     options.worker.only = options.only;
     auto cache = PlanCache::open(cached ? folder.string() : "", {});
     if (!cache)
       return cache.takeError();
-    Planner planner(sketch.table, Target::host(1), providers, **cache, options);
+    Planner planner(sketch.table, Target::host(1), providersOf(), **cache, options);
     if (Status status = planner.evaluate(); !status)
       return status.takeError();
     auto plan = planner.choose(Prefer::Cost);
+    if (plan && withStandIns)
+      if (Status status = planner.addStandIns(*plan); !status)
+        return status.takeError();
     statistics = planner.statistics();
     return plan;
+  }
+
+  /// Puts made-up measurements of all problems of the sketch into the cache.
+  struct MadeUp {
+    const char *provider;
+    double micros, prepareMillis, packingMillis;
+  };
+  void remember(TableSketch &sketch, const std::vector<MadeUp> &times) {
+    linkUsers(sketch.table);
+    options.worker.only = options.only;
+    auto cache = PlanCache::open(folder.string(), {});
+    ASSERT_TRUE(cache);
+    Planner planner(sketch.table, Target::host(1), providersOf(), **cache, options);
+    auto problems = planner.problems();
+    ASSERT_TRUE(problems) << problems.error().message;
+    for (const PosedProblem &posed : *problems)
+      for (const MadeUp &given : times) {
+        Trial trial;
+        trial.candidate.provider = given.provider;
+        trial.candidate.algorithm = "interpret";
+        trial.candidate.inputLayouts.resize(posed.problem.inputs.size());
+        trial.candidate.outputLayouts.resize(posed.problem.outputs.size());
+        trial.candidate.numerics = "f32";
+        trial.outcome = TrialOutcome::Measured;
+        trial.micros = trial.low = trial.high = given.micros;
+        trial.prepareMillis = given.prepareMillis;
+        trial.packingMillis = given.packingMillis;
+        trial.kernel = {'t', 'o', 'y'};
+        (*cache)->store(measuredKey(posed.problem.text(), Target::host(1), given.provider, "1.0",
+                                    posed.representative, planner.footprintBytes()),
+                        {{trial}, {}});
+      }
   }
 
   /// relu feeds two chains of mat_mul and add; the results are added.
@@ -249,6 +289,91 @@ TEST_F(PlannerTest, saysHowRegionsCouldBeSplitOrFused) {
   EXPECT_EQ(split[0].label, "split: relu by toy:interpret, mat_mul by toy:interpret");
   EXPECT_EQ(split[0].micros, 6 + 25);
   EXPECT_EQ(split[0].outcome, "slower");
+}
+
+TEST_F(PlannerTest, slowPreparingIsChargedToTheRunsOfALoad) {
+  TableSketch sketch;
+  sketch.output(sketch.op("relu", OpRole::Pointwise, {sketch.input({4, 8})}, {4, 8}, 14));
+  options.only = {"toy", "slow_prepare"};
+  remember(sketch, {{"toy", 20, 1, 0}, {"slow_prepare", 10, 75, 45}});
+  // (75 - 45 - 5) ms beyond what is free, for 10 us.
+  for (auto [runs, kernel] : {std::pair{200, "toy"}, std::pair{2499, "toy"},
+                              std::pair{2501, "slow_prepare"}, std::pair{0, "slow_prepare"}}) {
+    options.preparation.runs = runs;
+    auto made = plan(sketch);
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_EQ(statistics.timed, 0u);
+    EXPECT_EQ(kernelsOf(*made), std::vector<std::string>{std::string(kernel) + " relu_0"}) << runs;
+    EXPECT_EQ(made->runsPerLoad, runs);
+    bool isSlow = std::string(kernel) != "toy";
+    EXPECT_EQ(preparationOf(*made).millis, isSlow ? 30 : 1);
+    EXPECT_NEAR(preparationOf(*made).chargedMicros, isSlow && runs ? 25e3 / runs : 0, 1e-9);
+    std::string outcome = "not mentioned";
+    for (const Alternative &alternative : made->reports[0].alternatives)
+      if (alternative.label == "slow_prepare:interpret")
+        outcome = alternative.outcome;
+    EXPECT_EQ(outcome, isSlow        ? "chosen"
+                       : runs == 200 ? "faster, but prepares in 30 ms: charged 125 us"
+                                     : "faster, but prepares in 30 ms: charged 10 us");
+  }
+}
+
+TEST_F(PlannerTest, equalStepsShareWhatPreparingIsCharged) {
+  TableSketch sketch;
+  uint32_t x = sketch.input({8, 8}), w = sketch.input({8, 8});
+  for (int i = 0; i < 4; ++i)
+    x = sketch.op("mat_mul", OpRole::Contraction, {x, w}, {8, 8}, 13);
+  sketch.output(x);
+  options.only = {"toy", "slow_prepare"};
+  remember(sketch, {{"toy", 20, 1, 0}, {"slow_prepare", 10, 25, 0}});
+  // 20 ms beyond what is free, once for four steps of which each is faster by 10 us.
+  for (auto [runs, kernel] : {std::pair{400, "toy"}, std::pair{600, "slow_prepare"}}) {
+    options.preparation.runs = runs;
+    auto made = plan(sketch);
+    ASSERT_TRUE(made) << made.error().message;
+    for (const std::string &step : kernelsOf(*made))
+      EXPECT_TRUE(step.starts_with(kernel)) << step << ", " << runs;
+  }
+}
+
+TEST_F(PlannerTest, stepsOfLibrariesHaveAnOwnKernelBesideThem) {
+  // A toy that goes by the name of native; both have the same estimates.
+  options.worker.plugins.insert(options.worker.plugins.begin(),
+                                DOVETAIL_BINARY_DIR "/test/own_plugins");
+  options.only = {"hungry", "native", "reference"};
+  options.memory.kind = MemoryBound::Kind::None;
+  for (Select select : {Select::Estimate, Select::Measure})
+    for (int turn = 0; turn < 2; ++turn) {
+      options.select = select;
+      options.budgetSeconds = 0;
+      TableSketch sketch = twoBranches();
+      auto made = plan(sketch, true, true);
+      ASSERT_TRUE(made) << made.error().message;
+      for (const PlanStep &step : made->blocks.front().steps) {
+        EXPECT_EQ(step.choice.candidate.provider, "hungry");
+        ASSERT_TRUE(step.fallback) << step.label;
+        EXPECT_EQ(step.fallback->candidate.provider, "native");
+        EXPECT_EQ(step.fallback->providerVersion, "1.0");
+        ASSERT_GE(step.fallback->kernel, 0); // it was built, and its bytes are in the plan
+        EXPECT_EQ(made->kernels[size_t(step.fallback->kernel)].size(), 3u);
+      }
+    }
+}
+
+TEST_F(PlannerTest, anOwnKernelThatDoesNotBuildLeavesTheReference) {
+  options.worker.plugins.insert(options.worker.plugins.begin(),
+                                DOVETAIL_BINARY_DIR "/test/broken_plugins");
+  options.only = {"hungry", "native", "reference"};
+  options.memory.kind = MemoryBound::Kind::None;
+  options.select = Select::Estimate;
+  TableSketch sketch;
+  sketch.output(sketch.op("relu", OpRole::Pointwise, {sketch.input({4, 8})}, {4, 8}, 14));
+  auto made = plan(sketch, true, true);
+  ASSERT_TRUE(made) << made.error().message;
+  const PlanStep &step = made->blocks.front().steps.front();
+  EXPECT_EQ(step.choice.candidate.provider, "hungry");
+  ASSERT_TRUE(step.fallback);
+  EXPECT_EQ(step.fallback->candidate.provider, "reference");
 }
 
 /// relu and exp of [N, 8], and the sum of the latter with [10, 8].

@@ -131,6 +131,42 @@ TEST(Worker, takesTheTruthOfConversionsFromTheirLayout) {
   EXPECT_TRUE(trialOf(*evaluation, "reference"));
 }
 
+TEST(Worker, tellsPreparingFromPacking) {
+  WorkerOptions options = workerOptions();
+  options.only = {"toy", "slow_prepare"};
+  Worker worker(options, Target::host(1));
+  auto evaluation = evaluate(worker, {"toy", "slow_prepare"});
+  ASSERT_TRUE(evaluation) << evaluation.error().message;
+  const Trial *slow = trialOf(*evaluation, "slow_prepare");
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->outcome, TrialOutcome::Measured) << slow->detail;
+  EXPECT_GE(slow->prepareMillis, 60);
+  EXPECT_EQ(slow->packingMillis, 30);
+  EXPECT_DOUBLE_EQ(slow->preparationMillis(), slow->prepareMillis - 30);
+  const Trial *toy = trialOf(*evaluation, "toy");
+  ASSERT_TRUE(toy);
+  EXPECT_EQ(toy->packingMillis, 0);
+  EXPECT_GT(toy->preparationMillis(), 0);
+}
+
+TEST(Trial, keepsTheLeastPreparationThatWasSeen) {
+  Trial trial, other;
+  EXPECT_EQ(trial.preparationMillis(), -1);
+  other.prepareMillis = 12;
+  other.packingMillis = 2;
+  trial.takePreparation(other);
+  EXPECT_EQ(trial.preparationMillis(), 10);
+  other.prepareMillis = 13; // with more packing and less of the rest
+  other.packingMillis = 5;
+  trial.takePreparation(other);
+  EXPECT_EQ(trial.preparationMillis(), 8);
+  EXPECT_EQ(trial.prepareMillis, 13);
+  other.packingMillis = 0;
+  trial.takePreparation(other);
+  trial.takePreparation(Trial());
+  EXPECT_EQ(trial.preparationMillis(), 8);
+}
+
 TEST(Worker, saysThatItCannotBeStarted) {
   WorkerOptions options = workerOptions();
   options.executable = "/no/such/worker";

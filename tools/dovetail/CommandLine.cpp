@@ -174,6 +174,12 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
          "weights and intermediate results, less 0.3MiB for the runtime, but at least 1MiB); "
          "none: any")
       ->each(note("--memory"));
+  app.add_option(
+         "--runs-per-load", runsPerLoad,
+         "N: inferences that a program makes for each time it loads the model; kernels that "
+         "load slowly are charged accordingly (default: 200)")
+      ->check(wholeNumber(1, 1000000000))
+      ->each(note("--runs-per-load"));
   app.add_flag("--deterministic", deterministic, "only kernels that give the same bits everywhere");
 }
 
@@ -296,6 +302,7 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
       return badInput("--memory: {}", bound.error().message);
     planner.memory = *bound;
   }
+  planner.preparation.runs = static_cast<double>(options.runsPerLoad);
   planner.log = session.log;
   planner.worker.executable = session.environment.worker;
   planner.worker.plugins = session.environment.pluginFolders;

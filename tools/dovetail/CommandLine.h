@@ -26,11 +26,12 @@ struct CommonOptions {
   std::string prefer = "cost", select = "measure", cache, memory;
   std::string target, device;          ///< to compile for: its name, the file that describes it
   std::vector<std::string> kernels;    ///< manifests of users' own
-  std::set<std::string> planningGiven; ///< those of --select, --budget, --cache, --state and
-                                       ///< --memory given
+  std::set<std::string> planningGiven; ///< those of --select, --budget, --cache, --state,
+                                       ///< --memory and --runs-per-load given
   bool noCache = false;
   std::vector<std::string> force, dims, typical, states;
   double budget = 120;
+  uint64_t runsPerLoad = uint64_t(PreparationPrice::kUsualRuns);
   bool deterministic = false, json = false, verbose = false;
 
   void addTo(CLI::App &app);

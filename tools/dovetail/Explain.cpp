@@ -202,6 +202,47 @@ void printMemory(const Plan &plan) {
                         .c_str());
 }
 
+/// What became of a plan in the comparison of whole ones.
+std::string verdict(const WholeModelTiming &timing) {
+  if (timing.chosen)
+    return "  chosen";
+  if (timing.ratio < 0)
+    return "";
+  return fmt::format("  {:.3f} of the chosen one's, in the same rounds ({:.3f} to {:.3f})",
+                     timing.ratio, timing.ratioLow, timing.ratioHigh);
+}
+
+/// What loading takes beside packing, as the kernels' trials found it.
+std::string preparationText(const Plan &plan) {
+  PlanPreparation all = preparationOf(plan);
+  std::string text = fmt::format("{:.1f} ms for {} kernels, one after the other, beside packing",
+                                 all.millis, all.kernels - all.unknown);
+  if (all.unknown > 0)
+    text += fmt::format("; {} were never prepared", all.unknown);
+  if (plan.runsPerLoad > 0)
+    text +=
+        fmt::format("; what one takes beyond {} ms is shared by {:.0f} runs, {} each",
+                    PreparationPrice::kFreeMillis, plan.runsPerLoad, duration(all.chargedMicros));
+  return text;
+}
+
+/// Of the kernel of a step that is charged for it; empty where it is not.
+std::string preparationText(const Plan &plan, const RegionReport &report) {
+  double charged = PreparationPrice{plan.runsPerLoad}.of(report.prepareMillis);
+  return charged > 0 && report.micros >= 0 ? fmt::format("prepares in {:.0f} ms: charged {}",
+                                                         report.prepareMillis, duration(charged))
+                                           : "";
+}
+
+nlohmann::json preparationJson(const Plan &plan) {
+  PlanPreparation all = preparationOf(plan);
+  return {{"millis", all.millis},
+          {"kernels", all.kernels},
+          {"unknown", all.unknown},
+          {"charged_micros", all.chargedMicros},
+          {"runs_per_load", plan.runsPerLoad}};
+}
+
 nlohmann::json memoryJson(const Plan &plan) {
   PlanMemory memory = memoryOf(plan);
   nlohmann::json json{{"weight_bytes", memory.weights}, {"packed_bytes", memory.packed},
@@ -254,6 +295,8 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
       item["micros"] = report.micros;
       if (SymbolValues sizes = timedAt(plan, step); !sizes.empty())
         item["timed_at"] = sizes;
+      if (report.prepareMillis >= 0)
+        item["prepare_millis"] = report.prepareMillis;
       item["conversion"] = report.conversion;
       item["conversion_micros"] = report.conversionMicros;
       nlohmann::json alternatives = nlohmann::json::array();
@@ -273,7 +316,10 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
                        {"micros", timing.micros},
                        {"low", timing.low},
                        {"high", timing.high},
-                       {"chosen", timing.chosen}});
+                       {"chosen", timing.chosen},
+                       {"ratio", timing.ratio},
+                       {"ratio_low", timing.ratioLow},
+                       {"ratio_high", timing.ratioHigh}});
   return {{"model", plan.model},
           {"target", plan.target.text()},
           {"device", plan.device ? plan.device->text() : ""},
@@ -284,6 +330,7 @@ nlohmann::json explainJson(const Plan &plan, const std::vector<StepState> &state
           {"arena_bytes", plan.blocks.front().arenaBytes},
           {"typical_sizes", plan.typicalSizes},
           {"memory", memoryJson(plan)},
+          {"preparation", preparationJson(plan)},
           {"problems_timed", plan.problemsTimed},
           {"problems_from_cache", plan.problemsFromCache},
           {"problems_estimated", plan.problemsEstimated},
@@ -301,6 +348,7 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
     std::printf("  problems: %u timed, %u from the cache, %u by estimates\n", plan.problemsTimed,
                 plan.problemsFromCache, plan.problemsEstimated);
   printMemory(plan);
+  std::printf("  preparing: %s\n", preparationText(plan).c_str());
   for (const auto &[provider, version] : plan.providers)
     std::printf("  provider %-10s %s\n", provider.c_str(), version.c_str());
   for (const auto &[who, share] : shares(plan))
@@ -309,7 +357,7 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
   for (const WholeModelTiming &timing : plan.timings)
     std::printf("  whole model, %-20s %10s (%s to %s)%s\n", timing.name.c_str(),
                 duration(timing.micros).c_str(), duration(timing.low).c_str(),
-                duration(timing.high).c_str(), timing.chosen ? "  chosen" : "");
+                duration(timing.high).c_str(), verdict(timing).c_str());
   std::vector<Placed> all = allSteps(plan);
   for (size_t i = 0; i < all.size(); ++i) {
     const PlanStep &step = *all[i].step;
@@ -335,6 +383,8 @@ void printExplanation(const Plan &plan, const std::vector<StepState> &states, bo
       std::printf("              runs %s: %s\n", states[i].running.c_str(), states[i].note.c_str());
     if (!report)
       continue;
+    if (std::string charged = preparationText(plan, *report); !charged.empty())
+      std::printf("              %s\n", charged.c_str());
     if (!report->conversion)
       std::printf("              %s; conversions of its inputs %s\n", report->ops.c_str(),
                   report->conversionMicros > 0 ? duration(report->conversionMicros).c_str()

@@ -65,6 +65,8 @@ Status readChoice(const dvt_compile_options &given, CompileOptions &options) {
       return badInput("memory: {}", bound.error().message);
     options.planner.memory = *bound;
   }
+  if (given.runs_per_load > 0)
+    options.planner.preparation.runs = given.runs_per_load;
   if (given.lock_file)
     return badInput("lock_file is '{}'; replay reads the plan cache, set cache_path",
                     given.lock_file);

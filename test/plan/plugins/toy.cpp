@@ -4,11 +4,14 @@
 // problem, so that every region of a small graph has a candidate. Its estimates follow a rule that
 // tests can reckon with: 5 us for each kernel, 20 us for each mat_mul and exp, 1 us for each other
 // op. Built under several names it has one fault each, named by TOY_FAULT; as "blocked" it changes
-// layout.
+// layout; as "slow_prepare" it is quick, by its word, and takes kSlowMillis to prepare, of which
+// kPackingMillis are for packing.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -38,6 +41,8 @@ namespace {
 
 const std::string fault = TOY_FAULT;
 const dvt_provider_info information{sizeof(dvt_provider_info), TOY_NAME, "1.0", nullptr, 0, 1, 0};
+
+constexpr int kSlowMillis = 60, kPackingMillis = 30;
 
 void misbehave(const char *phase) {
   if (fault == std::string("crash_") + phase)
@@ -88,6 +93,8 @@ dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
     candidate.input_layouts = &from;
     candidate.output_layouts = &to;
   }
+  if (fault == "slow_prepare")
+    candidate.estimate_micros = 1;
   if (fault == "hungry") { // quick, by its word, and in need of much memory
     candidate.estimate_micros = 1;
     candidate.packing = DVT_PACKING_AT_LOAD;
@@ -111,6 +118,11 @@ dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem,
                  dvt_error *error) {
   if (args->kernel_bytes != 3)
     return fail(error, "the kernel is not what was compiled");
+  if (fault == "slow_prepare") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(kSlowMillis));
+    if (args->packing_micros)
+      *args->packing_micros += 1000.0 * kPackingMillis;
+  }
   auto *kernel = new dvt_kernel();
   for (uint32_t v = 0; v < problem->value_count; ++v) {
     const dvt_value &value = problem->values[v];
