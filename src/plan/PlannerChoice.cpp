@@ -531,8 +531,12 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
       limits.relaxedStates = kQuickRelaxedStates;
     }
     auto solved = solve(limits, prefer);
-    if (!solved)
+    if (!solved) {
+      // A forced kernel may have turned out not to work since it was on offer.
+      if (Status forced = checkForcedKernels(); !forced)
+        return forced.takeError();
       return explainNoCover(solved.takeError());
+    }
     options.log(LogLevel::Debug,
                 "cover: {} options, {} conversions: {} against, cost {:.1f} us, bound {:.1f} us, "
                 "{:.2f} s",

@@ -52,7 +52,7 @@ WRONG = {
                  "--memory: '.*' is no size of memory; .* such as 200MiB, or none"),
     "--runs-per-load": (["0", "-1", "many", "2.5", "10000000000"],
                         "--runs-per-load: '.*' is not a whole number from 1 to 1000000000"),
-    "--force": (["positive", "=native:x", "positive=", "positive=native"],
+    "--force": (["positive", "=native:x", "positive=", "positive=native", "positive=:"],
                 "--force '.*': expected NODE=PROVIDER:ALGORITHM"),
 }
 
@@ -110,7 +110,7 @@ def test_providers(dovetail, tiny):
                      says="--only=nonsense: there is no such provider; found: .*native.*doctor")
     dovetail.refuses(3, "run", tiny, ESTIMATE, "--only=native,nonsense", says="--only=nonsense")
     dovetail.refuses(2, "run", tiny, ESTIMATE, "--force=nothing=native:x", says="node 'nothing'.*explain")
-    for kernel in "native:nonsense", "nonsense:nonsense", ":":
+    for kernel in "native:nonsense", "nonsense:nonsense":
         dovetail.refuses(2, "run", tiny, ESTIMATE, f"--force=positive={kernel}",
                          says=[f"positive={kernel}: no such kernel is on offer", "reference:reference:interpret"])
     done = dovetail("explain", tiny, ESTIMATE, "--force=positive=reference:reference:interpret", "--json")
