@@ -77,6 +77,19 @@ dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
   return fail(error, "does not know " + op, DVT_UNSUPPORTED);
 }
 
+/// An artifact may have any problem in it: what was never offered is not run.
+bool isServed(const dvt_problem *problem) {
+  const std::string op = opOf(problem);
+  const uint32_t wanted = op == "add" || op == "mat_mul" ? 2 : 1;
+  if (problem->op_count != 1 || problem->input_count != wanted || problem->output_count != 1)
+    return false;
+  auto rankOf = [&](uint32_t value) { return problem->values[value].rank; };
+  if (op == "mat_mul")
+    return rankOf(problem->inputs[0]) == 2 && rankOf(problem->inputs[1]) == 2 &&
+           rankOf(problem->outputs[0]) == 2;
+  return op == "relu" || op == "add" || op == "keep_positive" || op == "fail";
+}
+
 dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem,
                  const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **out,
                  dvt_error *error) {
@@ -91,6 +104,8 @@ dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem,
   std::string algorithm = candidate->algorithm;
   if (algorithm != "plain" && algorithm != "fixed" && algorithm != "transposed")
     return fail(error, "knows no such algorithm", DVT_UNSUPPORTED);
+  if (!isServed(problem))
+    return fail(error, "never offered a kernel for this problem", DVT_UNSUPPORTED);
   auto *kernel = new dvt_kernel();
   kernel->op = opOf(problem);
   kernel->algorithm = algorithm;
@@ -150,6 +165,11 @@ dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
     return fail(error, "an output is not aligned");
   auto *y = static_cast<float *>(out.data);
   int64_t count = countOf(out);
+  const bool isProduct = kernel->op == "mat_mul";
+  if (isProduct ? args->inputs[1].extents[0] != a.extents[1] || out.extents[0] != a.extents[0] ||
+                      out.extents[1] != args->inputs[1].extents[1]
+                : countOf(a) != count || (kernel->op == "add" && countOf(args->inputs[1]) != count))
+    return fail(error, "operands and result do not fit each other");
   if (kernel->op == "relu") {
     // Through the parallel-for; element-wise, so any layout without padding will do.
     struct Work {
