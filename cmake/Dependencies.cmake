@@ -109,7 +109,7 @@ if(ONEDNN2_INCLUDE_DIR)
 endif()
 # Headers of devices' libraries: only to compare declarations of our own with them, in objects that nothing
 # is linked with (dovetail_header_check). With DOVETAIL_DEVICE_HEADERS=OFF none is looked for.
-option(DOVETAIL_DEVICE_HEADERS "Compare declarations with the headers of CUDA and ROCm where they are found" ON)
+option(DOVETAIL_DEVICE_HEADERS "Compare declarations with the headers of CUDA, ROCm and Vulkan where they are found" ON)
 
 # Sets NAME_INCLUDE_DIR to the folder that has HEADER, if it is one recent enough to have TEXT in it (or no
 # TEXT is given), and BESIDE is there, too. A folder that is gone since it was found is forgotten.
@@ -148,6 +148,7 @@ else()
 endif()
 # MIOpen's header wants HIP's beside it.
 dovetail_device_header(MIOPEN miopen/miopen.h BESIDE hip/hip_runtime_api.h PATHS /opt/rocm/include)
+dovetail_device_header(VULKAN vulkan/vulkan_core.h TEXT VkPhysicalDeviceVulkan12Features)
 # Empty: those that setup fills, whichever these are in this version of the sources.
 set(DOVETAIL_VENDOR_FOLDERS "" CACHE STRING
     "Colon-separated folders in which the driver looks for vendor libraries first")

@@ -37,7 +37,7 @@ endfunction()
 
 # Parses the arguments common to all declarations into arg_*; sources default to all of the folder.
 macro(dovetail_parse)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "MLIR" "EXPORTS" "SOURCES;ROOMS;LIBS;LABELS;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MLIR" "EXPORTS;PREFIX" "SOURCES;ROOMS;LIBS;LABELS;DEPENDS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "${ARGV0}: unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -168,7 +168,7 @@ function(dovetail_test name)
     DOVETAIL_TEST_DATA="${PROJECT_SOURCE_DIR}/test/data")
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${arg_PREFIX}"
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300
     ENVIRONMENT "DOVETAIL_TEST_DATA=${PROJECT_SOURCE_DIR}/test/data")
 endfunction()

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "codegen/CompileSteps.h"
 #include "codegen/gpu/IndexChecks.h"
 #include "codegen/schedule/IndexDemands.h"
 
@@ -37,21 +38,31 @@ const EmissionFamily *findEmissionFamily(std::string_view name) {
   return nullptr;
 }
 
-Expected<std::vector<uint8_t>> compileKernel(const ProblemReader &problem, const Machine &machine,
-                                             const Schedule &schedule) {
+Status emitKernel(const ProblemReader &problem, const Machine &machine, const Schedule &schedule,
+                  KernelModule &module) {
   const EmissionFamily *family = findEmissionFamily(schedule.family());
   if (!family)
     return internalError("no native kernel family '{}'", schedule.family());
-  KernelModule module(problem, machine);
   if (machine.isDevice())
     emitIndexChecks(problem, checkWordsBegin(schedule.workspaceBytes), module);
-  if (Status status = family->emit(problem, machine, schedule, module); !status)
-    return status.takeError();
+  return family->emit(problem, machine, schedule, module);
+}
+
+Expected<std::vector<uint8_t>> finishKernel(const ProblemReader &problem, const Machine &machine,
+                                            const Schedule &schedule, KernelModule &module) {
   if (!machine.isDevice())
     return module.finish(schedule);
   Schedule whole = schedule;
   whole.workspaceBytes = workspaceWithChecks(schedule.workspaceBytes, indexDemands(problem).size());
   return module.finish(whole);
+}
+
+Expected<std::vector<uint8_t>> compileKernel(const ProblemReader &problem, const Machine &machine,
+                                             const Schedule &schedule) {
+  KernelModule module(problem, machine);
+  if (Status status = emitKernel(problem, machine, schedule, module); !status)
+    return status.takeError();
+  return finishKernel(problem, machine, schedule, module);
 }
 
 } // namespace dovetail::codegen

@@ -25,7 +25,8 @@ def report_of(*results: str, **properties) -> dict:
 def counts(tmp_path):
     made = Counts()
     made.take_test_report("program", report_of("passed", "failed", "skipped",
-                                               **{"sm_90.kernels": "5", "sm_90.assembled": "4", "sm_90.entries": "9"}))
+                                               **{"sm_90.kernels": "5", "sm_90.assembled": "4", "sm_90.entries": "9",
+                                                  "spirv.rows.translated": "3", "spirv.rows.ran": "2"}))
     drivers = tmp_path / "drivers"
     drivers.write_text('{"architecture": "sm_90", "calls": 10, "launches": 2}\n'
                        '{"architecture": "gfx942", "calls": 3, "library calls": 1}\n')
@@ -41,6 +42,7 @@ def test_what_was_counted_is_added_up(counts):
                                                "models": 2, "launches": 10, "library calls": 0, "calls": 110}
     assert found["architectures"]["gfx942"]["calls"] == 3
     assert found["architectures"]["gfx942"]["library calls"] == 1
+    assert found["spirv"] == {"rows": {"translated": 3, "ran": 2}}
     assert found["tests"] == {"passed": 1, "failed": 1, "skipped": 1}
     assert found["failed"] == ["program: Suite.Test1"]
     json.dumps(found)
@@ -51,6 +53,7 @@ def test_the_table_has_a_line_for_each_architecture(counts):
     assert lines[0].split() == ["kernels", "assembled", "disassembled", "matrix", "units", "models", "launches",
                                 "library", "calls", "driver", "calls"]
     assert lines[2].split() == ["sm_90", "11", "4", "0", "0", "2", "10", "0", "110"]
+    assert "kernels run by Vulkan of those translated to SPIR-V: rows 2/3" in lines
     assert lines[-1] == "FAILED: program: Suite.Test1"
 
 

@@ -3,13 +3,9 @@
 // See the header.
 #include "DeviceCheck.h"
 
-#include <algorithm>
-
 #include <gtest/gtest.h>
 
-#include "ClassBounds.h"
-#include "HostExecutor.h"
-#include "ImageCheck.h"
+#include "codegen/CompileSteps.h"
 #include "codegen/Families.h"
 #include "codegen/schedule/Schedule.h"
 #include "device/DeviceDescription.h"
@@ -54,18 +50,25 @@ public:
   std::optional<DeviceCandidate> compile(const codegen::Schedule &schedule) const {
     if (!machine)
       return std::nullopt;
-    auto bytes = codegen::compileKernel(reader, *machine, schedule);
-    if (!bytes) {
-      ADD_FAILURE() << architecture << " " << schedule.algorithm << ": " << bytes.error().message
-                    << "\n  " << problem.text();
+    codegen::KernelModule module(reader, *machine);
+    auto refused = [&](const Error &error) {
+      ADD_FAILURE() << architecture << " " << schedule.algorithm << ": " << error.message << "\n  "
+                    << problem.text();
       return std::nullopt;
-    }
+    };
+    if (Status status = codegen::emitKernel(reader, *machine, schedule, module); !status)
+      return refused(status.error());
+    std::string emitted = module.emittedText();
+    auto bytes = codegen::finishKernel(reader, *machine, schedule, module);
+    if (!bytes)
+      return refused(bytes.error());
     auto kernel = DeviceKernel::parse(*bytes);
     if (!kernel) {
       ADD_FAILURE() << kernel.error().message;
       return std::nullopt;
     }
-    return DeviceCandidate{architecture, schedule.algorithm, schedule.numerics, std::move(*kernel)};
+    return DeviceCandidate{architecture, schedule.algorithm, schedule.numerics, std::move(*kernel),
+                           std::move(emitted)};
   }
 
   const dvt_problem &plain() const {
@@ -102,96 +105,27 @@ std::optional<DeviceCandidate> compileAlgorithm(const Problem &problem,
   return posed.compile(codegen::Schedule::rowMajor(algorithm, posed.plain()));
 }
 
-Status runHostForm(const DeviceKernel &kernel, const std::vector<dvt_tensor> &inputs,
-                   const std::vector<dvt_tensor> &outputs) {
-  const DeviceImage *image = kernel.find(DeviceImage::Kind::Host);
-  if (!image)
-    return internalError("no host image");
-  auto executor = HostExecutor::load(*image);
-  if (!executor)
-    return executor.takeError();
-  std::vector<dvt_tensor> tensors = inputs;
-  tensors.insert(tensors.end(), outputs.begin(), outputs.end());
-  std::vector<std::vector<int64_t>> extents;
-  for (const dvt_tensor &tensor : tensors)
-    extents.emplace_back(tensor.extents, tensor.extents + tensor.rank);
-  std::vector<char> workspace(kernel.workspaceBytes + 64);
-  for (const DeviceLaunch &launch : kernel.launches) {
-    std::vector<uint64_t> values;
-    for (const DeviceArgument &argument : launch.arguments)
-      switch (argument.kind) {
-      case DeviceArgument::Kind::Tensor:
-        values.push_back(reinterpret_cast<uintptr_t>(tensors.at(argument.tensor).data));
-        break;
-      case DeviceArgument::Kind::Workspace:
-        values.push_back((reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64);
-        break;
-      case DeviceArgument::Kind::Extent:
-        values.push_back(uint64_t(extents.at(argument.tensor).at(argument.dimension)));
-        break;
-      case DeviceArgument::Kind::Number:
-        values.push_back(uint64_t(argument.number));
-        break;
-      }
-    std::vector<void *> addresses;
-    for (uint64_t &value : values)
-      addresses.push_back(&value);
-    auto blocks = launch.blocks.evaluate(extents);
-    if (!blocks)
-      return blocks.takeError();
-    if (Status status = executor->launch(launch.entry, *blocks, launch.threads, addresses.data(),
-                                         addresses.size());
-        !status)
-      return status;
-  }
-  return Status::success();
-}
-
-static void expectRightImages(const DeviceCandidate &candidate) {
-  Status status = checkImages(candidate.kernel, candidate.architecture, candidate.algorithm);
-  EXPECT_TRUE(bool(status)) << (status ? "" : status.error().message);
-}
-
-static void runAndCompare(const Problem &problem, const DeviceCandidate &candidate,
-                          const CheckOptions &options) {
-  checkRunner(problem, candidate.architecture + " " + candidate.algorithm,
-              boundsOfClass(options, candidate.numerics),
-              [&](const auto &inputs, const auto &outputs) {
-                Status status = runHostForm(candidate.kernel, inputs, outputs);
-                EXPECT_TRUE(bool(status)) << (status ? "" : status.error().message);
-                return bool(status);
-              });
-}
-
-void checkCandidate(const Problem &problem, const DeviceCandidate &candidate,
-                    const CheckOptions &options) {
-  expectRightImages(candidate);
-  runAndCompare(problem, candidate, options);
-}
-
-std::vector<DeviceCandidate> checkDevices(const std::string &text, const CheckOptions &options) {
-  std::vector<DeviceCandidate> all;
-  auto problem = Problem::parse(text);
-  if (!problem) {
-    ADD_FAILURE() << problem.error().message << "\n  " << text;
-    return all;
-  }
-  for (const char *architecture : kArchitectures) {
-    auto candidates = compileForDevice(*problem, architecture);
-    EXPECT_FALSE(candidates.empty()) << "nothing for " << architecture << "\n  " << text;
-    for (DeviceCandidate &candidate : candidates) {
-      expectRightImages(candidate);
-      // The host forms of one vendor's devices are the same.
-      bool first = std::none_of(all.begin(), all.end(), [&](const DeviceCandidate &other) {
-        return other.algorithm == candidate.algorithm &&
-               other.architecture[0] == candidate.architecture[0];
-      });
-      if (first)
-        runAndCompare(*problem, candidate, options);
-      all.push_back(std::move(candidate));
+std::vector<uint64_t> argumentsOf(const DeviceLaunch &launch,
+                                  const std::vector<uint64_t> &addresses,
+                                  const std::vector<std::vector<int64_t>> &extents,
+                                  uint64_t workspace) {
+  std::vector<uint64_t> values;
+  for (const DeviceArgument &argument : launch.arguments)
+    switch (argument.kind) {
+    case DeviceArgument::Kind::Tensor:
+      values.push_back(addresses.at(argument.tensor));
+      break;
+    case DeviceArgument::Kind::Workspace:
+      values.push_back(workspace);
+      break;
+    case DeviceArgument::Kind::Extent:
+      values.push_back(uint64_t(extents.at(argument.tensor).at(argument.dimension)));
+      break;
+    case DeviceArgument::Kind::Number:
+      values.push_back(uint64_t(argument.number));
+      break;
     }
-  }
-  return all;
+  return values;
 }
 
 } // namespace dovetail::test

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks every schedule that native has for a problem on each device: its code is assembled or
-// linked, and its host form run and compared with the reference provider.
+// Checks every schedule that native has for a problem on each device. HostCheck.cpp has its code
+// assembled or linked, and its host form run and compared with the reference provider;
+// ../spirv/ShaderCheck.cpp takes it through SPIR-V instead, in a program of its own.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@ namespace dovetail::test {
 struct DeviceCandidate {
   std::string architecture, algorithm, numerics;
   DeviceKernel kernel;
+  std::string emitted; ///< its module before anything was made of it
 };
 
 /// Reports what is wrong as GoogleTest failures; at least one candidate is expected for each
@@ -36,6 +39,13 @@ std::optional<DeviceCandidate> compileAlgorithm(const Problem &problem,
 /// Has the code taken by the device's tools, and compares what the host form computes.
 void checkCandidate(const Problem &problem, const DeviceCandidate &candidate,
                     const CheckOptions &options);
+
+/// What a launch hands to its entry, in the order of its arguments: addresses of the problem's
+/// tensors or of the workspace, and extents.
+std::vector<uint64_t> argumentsOf(const DeviceLaunch &launch,
+                                  const std::vector<uint64_t> &addresses,
+                                  const std::vector<std::vector<int64_t>> &extents,
+                                  uint64_t workspace);
 
 /// Runs a kernel's host form.
 Status runHostForm(const DeviceKernel &kernel, const std::vector<dvt_tensor> &inputs,
