@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library by cuDNN's name that is too old to plan without a device. */
+ * A library by cuDNN's name that has next to nothing of it. */
 #include <stddef.h>
 
 __attribute__((visibility("default"))) size_t cudnnGetVersion(void) { return 90501; }
