@@ -473,8 +473,8 @@ Status Planner::State::measurePromising(const Jobs &jobs, const std::vector<doub
   for (int round = 0; round < kMostRounds && status && evaluations.budgetLeft(kShare); ++round) {
     formCover(Prefer::Cost, false);
     auto solution = solveCover(cover, limits);
-    if (!solution)
-      break;                                    // choose() says why
+    if (!solution) // choose() says why
+      break;
     std::set<std::pair<double, size_t>> wanted; // dearest first
     for (uint32_t index : solution->options) {
       const OptionMeaning &meaning = optionMeanings[index];

@@ -171,8 +171,8 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
   app.add_option(
          "--memory", memory,
          "SIZE, such as 200MiB: private memory that the plan may take (default: 1.3 times "
-         "weights and intermediate results, less 0.3MiB for the runtime, but at least 1MiB); "
-         "none: any")
+         "weights, f16 and bf16 ones as large as f32, and intermediate results, less 0.3MiB for "
+         "the runtime, but at least 1MiB); none: any")
       ->each(note("--memory"));
   app.add_option(
          "--runs-per-load", runsPerLoad,
