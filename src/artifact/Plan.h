@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "support/Extent.h"
+#include "support/Layout.h"
 #include "support/Plugin.h"
 #include "support/Problem.h"
 #include "support/Requirement.h"
@@ -57,6 +58,11 @@ struct PlanValue {
   std::vector<int64_t> strides; ///< Alias: in elements, none negative; empty when dense
   /// Whose memory it lies in. The device's has an arena of its own, and constants of its own.
   dvt_memory_kind memory = DVT_MEMORY_HOST;
+
+  /// Whether a kernel that takes or gives `wanted` can work on it as it lies.
+  bool isLaidOut(const std::string &wanted) const {
+    return wanted == layout || (strides.empty() && isSameLayout(wanted, layout, extents));
+  }
 };
 
 /// A kernel chosen for a step: the candidate, of which version of its provider, and its compiled

@@ -27,6 +27,9 @@ private:
     return static_cast<uint32_t>(std::find(chosen.layouts->begin(), chosen.layouts->end(), placed) -
                                  chosen.layouts->begin());
   }
+  uint32_t layoutOf(uint32_t value, const std::string &text, dvt_memory_kind memory) const {
+    return layoutNumber({table.values[value].storedLayout(text), memory});
+  }
   double costOf(const Trial &trial, const Problem &problem) const {
     return chosen.costs->of(trial, problem, {});
   }
@@ -271,10 +274,11 @@ void Assembler::addKernel(const CoverOption &option, const OptionMeaning &meanin
     step.inputs.push_back(
         table.values[problem.operands[i]].constant
             ? constantNumber(problem.operands[i], memory)
-            : valueNumber(problem.operands[i], layoutNumber({layoutsOf.inputLayouts[i], memory})));
+            : valueNumber(problem.operands[i],
+                          layoutOf(problem.operands[i], layoutsOf.inputLayouts[i], memory)));
   for (size_t i = 0; i < problem.results.size(); ++i)
-    step.outputs.push_back(
-        valueNumber(problem.results[i], layoutNumber({layoutsOf.outputLayouts[i], memory})));
+    step.outputs.push_back(valueNumber(
+        problem.results[i], layoutOf(problem.results[i], layoutsOf.outputLayouts[i], memory)));
   step.choice = choiceOf(trial);
   if (meaning.kind == OptionMeaning::Kind::LateBound) {
     step.kind = StepKind::LateBound;

@@ -86,6 +86,11 @@ void takeOverDyingOperands(PlanBlock &block, const std::vector<std::string> &pro
       assert(problem && "the plan's own problems can be read");
       known = parsed.emplace(step.problem, std::move(*problem)).first;
     }
+    // Layouts of the same bytes may still be two to a library, which then refuses.
+    const Candidate &candidate = step.choice.candidate;
+    auto takesAsItGives = [&](size_t operand, size_t result) {
+      return candidate.inputLayouts[operand] == candidate.outputLayouts[result];
+    };
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       int32_t k = known->second.values[known->second.outputs[i]].mayAlias;
       PlanValue &output = block.values[step.outputs[i]];
@@ -96,7 +101,8 @@ void takeOverDyingOperands(PlanBlock &block, const std::vector<std::string> &pro
       auto isOther = [&](uint32_t value) { return value != operand && roots[value] == root; };
       if (block.values[root].storage == Storage::Arena && lastRead[root] == s &&
           dying.type == output.type && dying.extents == output.extents &&
-          dying.layout == output.layout && dying.memory == output.memory && dying.strides.empty() &&
+          dying.layout == output.layout && takesAsItGives(static_cast<size_t>(k), i) &&
+          dying.memory == output.memory && dying.strides.empty() &&
           std::none_of(step.inputs.begin(), step.inputs.end(), isOther))
         output.inPlaceOf = operand;
     }

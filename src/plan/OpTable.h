@@ -14,6 +14,7 @@
 
 #include "artifact/Plan.h"
 #include "support/Extent.h"
+#include "support/Layout.h"
 #include "support/Problem.h"
 #include "support/Requirement.h"
 
@@ -50,6 +51,12 @@ struct TableValue {
   bool dataDependent = false;   ///< extents known only after its producer ran
   std::vector<int64_t> strides; ///< in elements: a view of what its producer takes; empty: dense
   int64_t offset = 0;           ///< in elements, of such a view
+
+  /// How plans call the layout in which a kernel takes or gives it: layouts of the same bytes are
+  /// one, so that nothing is converted between them.
+  std::string storedLayout(const std::string &layout) const {
+    return strides.empty() && !dataDependent ? canonicalLayout(layout, extents) : layout;
+  }
 };
 
 struct TableOp {

@@ -105,10 +105,12 @@ void Planner::State::addKernelOptions(uint32_t region, Prefer prefer) {
     for (size_t i = 0; i < problem.operands.size(); ++i)
       if (!table.values[problem.operands[i]].constant)
         best.option.needs.push_back(
-            {problem.operands[i], layoutNumber(candidate.inputLayouts[i], candidate.memory)});
+            {problem.operands[i],
+             layoutOf(problem.operands[i], candidate.inputLayouts[i], candidate.memory)});
     for (size_t i = 0; i < problem.results.size(); ++i)
       best.option.gives.push_back(
-          {problem.results[i], layoutNumber(candidate.outputLayouts[i], candidate.memory)});
+          {problem.results[i],
+           layoutOf(problem.results[i], candidate.outputLayouts[i], candidate.memory)});
     std::sort(best.option.needs.begin(), best.option.needs.end());
     best.option.needs.erase(std::unique(best.option.needs.begin(), best.option.needs.end()),
                             best.option.needs.end());
@@ -464,7 +466,7 @@ void Planner::State::formCover(Prefer prefer, bool measuredOnly) {
 Status Planner::State::measurePromising(const Jobs &jobs, const std::vector<double> &millisOf,
                                         const Report &report) {
   constexpr int kMostRounds = 16;
-  constexpr double kShare = 0.6; // of the budget
+  constexpr double kShare = 0.8; // of the budget
   CoverLimits limits = kLimits;
   limits.maxStates = kQuickStates;
   limits.relaxedStates = kQuickRelaxedStates;

@@ -122,6 +122,11 @@ struct Planner::State {
       layouts.push_back(std::move(placed));
     return found->second;
   }
+  /// Of a value that a kernel takes or gives in the layout `text`: layouts of the same bytes are
+  /// one.
+  uint32_t layoutOf(uint32_t value, const std::string &text, dvt_memory_kind memory) {
+    return layoutNumber(table.values[value].storedLayout(text), memory);
+  }
   Evaluations &evaluationsFor(dvt_memory_kind memory) {
     return memory == DVT_MEMORY_DEVICE ? *deviceEvaluations : evaluations;
   }

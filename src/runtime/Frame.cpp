@@ -288,7 +288,7 @@ Status FrameBuilder::addKernel(uint32_t index, std::shared_ptr<PreparedKernel> k
   // memory.
   auto scratchFor = [&](uint32_t value,
                         const std::string &layout) -> Expected<std::optional<uint64_t>> {
-    if (layout == block.values[value].layout)
+    if (block.values[value].isLaidOut(layout))
       return std::optional<uint64_t>();
     auto bytes = checkedBytes(block.values[value].type, frame->valueExtents[value], *keep(layout));
     if (!bytes)
@@ -364,7 +364,7 @@ Status FrameBuilder::addDeviceKernel(uint32_t index, std::shared_ptr<PreparedKer
   const Candidate &candidate = kernel->candidate();
   auto suits = [&](uint32_t value, const std::string &layout) {
     return block.values[frame->roots[value]].storage == Storage::Constant ||
-           block.values[value].layout == layout;
+           block.values[value].isLaidOut(layout);
   };
   Operands first{uint32_t(frame->tensors.size()), 0};
   for (uint32_t i = 0; i < step.inputs.size(); ++i) {

@@ -130,11 +130,11 @@ std::shared_ptr<PreparedKernel> Model::Search::otherVersion(const KernelChoice &
 bool Model::Search::fitsLayouts(const Candidate &candidate) const {
   std::vector<uint32_t> roots = aliasRoots(block);
   for (size_t i = 0; i < step.inputs.size(); ++i)
-    if (candidate.inputLayouts[i] != block.values[step.inputs[i]].layout &&
+    if (!block.values[step.inputs[i]].isLaidOut(candidate.inputLayouts[i]) &&
         block.values[roots[step.inputs[i]]].storage != Storage::Constant)
       return false;
   for (size_t i = 0; i < step.outputs.size(); ++i)
-    if (candidate.outputLayouts[i] != block.values[step.outputs[i]].layout)
+    if (!block.values[step.outputs[i]].isLaidOut(candidate.outputLayouts[i]))
       return false;
   return true;
 }

@@ -186,6 +186,38 @@ int64_t Layout::offset(const std::vector<int64_t> &extents,
   return result;
 }
 
+std::string canonicalLayout(const std::string &text, const std::vector<Extent> &extents) {
+  auto layout = Layout::parse(text);
+  if (!layout || layout->isRowMajor() || layout->order.size() != extents.size())
+    return text;
+  auto &[order, blocks] = *layout;
+  // An outermost block that holds all of its dimension stands where the next dimension would.
+  while (!blocks.empty()) {
+    auto [dimension, size] = blocks.front();
+    if (extents[dimension].staticValue() != size ||
+        layout->blockOf(extents.size())[dimension] != size)
+      break;
+    blocks.erase(blocks.begin());
+    std::erase(order, dimension);
+    order.push_back(dimension);
+  }
+  const std::vector<int64_t> block = layout->blockOf(extents.size());
+  std::vector<unsigned> loose; // whose index among outer blocks is always 0
+  for (unsigned d = 0; d < extents.size(); ++d)
+    if (auto extent = extents[d].staticValue(); extent && *extent > 0 && *extent <= block[d])
+      loose.push_back(d);
+  for (unsigned d : loose)
+    std::erase(order, d);
+  for (unsigned d : loose)
+    order.insert(std::find_if(order.begin(), order.end(), [d](unsigned o) { return o > d; }), d);
+  return layout->text();
+}
+
+bool isSameLayout(const std::string &one, const std::string &other,
+                  const std::vector<Extent> &extents) {
+  return one == other || canonicalLayout(one, extents) == canonicalLayout(other, extents);
+}
+
 void reorder(dvt_type type, const std::vector<int64_t> &extents, const Layout &from,
              const void *source, const Layout &to, void *destination) {
   uint64_t bytes = bytesOf(type, to.physicalElements(extents));

@@ -39,6 +39,14 @@ struct Layout {
   friend bool operator==(const Layout &, const Layout &) = default;
 };
 
+/// The layout that stands for all those in which a tensor of these extents has the same bytes as in
+/// `text`: a dimension of one block, and one that a single block fills, have no place of their own.
+/// Symbols are taken as any number. A text that cannot be read is given back.
+std::string canonicalLayout(const std::string &text, const std::vector<Extent> &extents);
+/// Whether a tensor of these extents has the same bytes in both layouts, as far as that is known.
+bool isSameLayout(const std::string &one, const std::string &other,
+                  const std::vector<Extent> &extents);
+
 /// Copies a dense tensor from one layout to another, zero in the padding. Any type of whole bytes.
 /// Plain and slow: for tests, loading and fallbacks; measured kernels do it in plans.
 void reorder(dvt_type type, const std::vector<int64_t> &extents, const Layout &from,

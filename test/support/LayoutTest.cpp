@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Layout texts, offsets against formulas written out by hand, and conversions.
+#include <map>
 #include <numeric>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -11,7 +13,7 @@ using namespace dovetail;
 
 namespace {
 
-Layout layout(const char *text) {
+Layout layout(const std::string &text) {
   auto result = Layout::parse(text);
   EXPECT_TRUE(result) << text;
   return result ? *result : Layout();
@@ -71,6 +73,55 @@ TEST(Layout, ReorderThereAndBackWithZeroPadding) {
   reorder(DVT_U8, {}, Layout(), &byte, Layout(), &out);
   EXPECT_EQ(out, 5);
   reorder(DVT_F32, {0, 3}, Layout(), nullptr, layout("ba"), nullptr);
+}
+
+TEST(Layout, LayoutsOfTheSameBytesAreOne) {
+  const Extent n = Extent::symbol("N");
+  auto canonical = [](const char *text, const std::vector<Extent> &extents) {
+    return canonicalLayout(text, extents);
+  };
+  EXPECT_EQ(canonical("acdb", {2, 1, 3, 5}), "");
+  EXPECT_EQ(canonical("acdb", {n, 1, n, 5}), "");
+  EXPECT_EQ(canonical("acdb", {2, 7, 1, 1}), "");
+  EXPECT_EQ(canonical("acdb", {2, 7, 1, 5}), "acdb");
+  EXPECT_EQ(canonical("adcb", {2, 7, 1, 5}), "acdb");
+  EXPECT_EQ(canonical("acdb", {2, n, 3, 5}), "acdb");
+  EXPECT_EQ(canonical("aBcd16b", {2, 16, 3, 5}), "acdb");
+  EXPECT_EQ(canonical("aBcd16b", {2, 32, 3, 5}), "aBcd16b");
+  EXPECT_EQ(canonical("aBcd16b", {2, 1, 3, 5}), "aBcd16b");
+  EXPECT_EQ(canonical("aBcd16b", {2, n, 3, 5}), "aBcd16b");
+  EXPECT_EQ(canonical("aBcd16b", {n, 16, 1, 1}), "");
+  EXPECT_EQ(canonical("aBcd4b4b", {2, 16, 3, 5}), "aBcd4b4b");
+  EXPECT_EQ(canonical("nonsense", {2, 3}), "nonsense");
+  EXPECT_EQ(canonical("acdb", {2, 3}), "acdb");
+  EXPECT_TRUE(isSameLayout("acdb", "aBcd8b", {2, 8, 3, 5}));
+  EXPECT_FALSE(isSameLayout("acdb", "aBcd8b", {2, 9, 3, 5}));
+}
+
+/// Whatever is said to be the same has every element at the same place, and as many in memory.
+TEST(Layout, CanonicalLayoutsKeepEveryElementInItsPlace) {
+  const char *texts[] = {"acdb",     "adcb",     "dcba",        "cabd",     "bacd",
+                         "aBcd4b",   "ABcd4b2a", "aBcd2b2b",    "BAcd2a4b", "ABcd2a4b2a",
+                         "aBCd4b3c", "aBcD5d4b", "ABCD1a4b3c5d"};
+  std::map<std::string, int> found;
+  for (int64_t a : {1, 2, 4})
+    for (int64_t b : {1, 3, 4, 8})
+      for (int64_t c : {1, 3})
+        for (int64_t d : {1, 5})
+          for (const char *text : texts) {
+            std::vector<int64_t> extents{a, b, c, d};
+            std::string same = canonicalLayout(text, {a, b, c, d});
+            Layout from = layout(text), to = layout(same);
+            found[same] += same != text;
+            ASSERT_EQ(from.physicalElements(extents), to.physicalElements(extents)) << text;
+            ASSERT_EQ(canonicalLayout(same, {a, b, c, d}), same) << text;
+            for (int64_t i = 0; i < a * b * c * d; ++i) {
+              std::vector<int64_t> at{i / (b * c * d), i / (c * d) % b, i / d % c, i % d};
+              ASSERT_EQ(from.offset(extents, at), to.offset(extents, at)) << text << " as " << same;
+            }
+          }
+  EXPECT_GT(found[""], 0);
+  EXPECT_GT(found["acdb"], 0);
 }
 
 } // namespace
