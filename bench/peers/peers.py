@@ -8,7 +8,8 @@ that a busy or throttled machine strikes all alike. Processes are started anew f
 faster or slower by where its memory comes to lie. Reported are medians, and paired ratios (contender over Dovetail, in
 the same round) with a 95 % bootstrap interval over heats and rounds. Dovetail's library-first and native-first plans
 take part, too. Outputs are compared with ONNX Runtime without optimisations; a contender that fails or is wrong is
-reported as that. Tables go to build/bench/peers.md and peers.json.
+reported as that. How long an artifact takes to load is taken before each heat in a process of its own. Tables go to
+build/bench/peers.md and peers.json.
 """
 import argparse
 import json
@@ -93,6 +94,14 @@ def start(options, name: str, model: pathlib.Path, inputs: pathlib.Path, folder:
                         str(folder / f"{name}.npz")])
 
 
+def loading(options, inputs: pathlib.Path, artifact: pathlib.Path) -> float:
+    """Milliseconds from opening an artifact to a session in a new process, without packing its weights."""
+    done = subprocess.run([options.binary, "bench", artifact, "--inputs", inputs, "--threads", str(options.threads),
+                           "--json", "--seconds", "0.1"], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    return report["load_ms"] - report["packing_ms"]
+
+
 def ratio(ours: list[np.ndarray], theirs: list[np.ndarray], rng) -> dict:
     """Median of the rounds' ratios by heat; above 1 Dovetail is faster."""
     heats = [b / a for a, b in zip(ours, theirs)]
@@ -135,7 +144,11 @@ def bench(options, name: str) -> list[dict]:
         for contender, row in rows.items():
             if failure := prepare(options, contender, model, inputs, folder):
                 row["failure"] = failure
+        loads = {contender: [] for contender in rows}
         for _ in range(options.heats):
+            for contender in rows:
+                if contender.startswith("dovetail") and "failure" not in rows[contender]:
+                    loads[contender].append(loading(options, inputs, folder / f"{contender}.dvt"))
             children = [start(options, contender, model, inputs, folder)
                         for contender, row in rows.items() if "failure" not in row]
             heat = race(options, [child for child in children if not child.failure], order)
@@ -156,23 +169,27 @@ def bench(options, name: str) -> list[dict]:
                     "heats_ms": [float(np.median(heat)) for heat in times[contender]],
                     "rounds": sum(map(len, times[contender])), "error": found.error, "right": found.right,
                     **{key: float(np.median([fact[key] for fact in facts[contender]])) for key in facts[contender][0]}}
+            if loads[contender]:
+                row |= {"loads_ms": loads[contender], "load_ms": float(np.median(loads[contender]))}
             if contender != "dovetail" and "ms" in rows.get("dovetail", {}):
                 row |= ratio(times["dovetail"], times[contender], np.random.default_rng(options.seed))
     return list(rows.values())
 
 
 def table(rows: list[dict]) -> str:
-    lines = ["| model | contender | median ms | over Dovetail (95 %) | private memory | artifact + arena | result |",
-             "|---|---|---|---|---|---|---|"]
+    lines = ["| model | contender | median ms | over Dovetail (95 %) | private memory | artifact + arena | "
+             "loading without packing | result |",
+             "|---|---|---|---|---|---|---|---|"]
     mib = lambda row, *keys: f"{sum(row[key] for key in keys) / 2**20:.1f} MiB" if all(k in row for k in keys) else ""
     for row in rows:
         if "failure" in row:
-            lines.append(f"| {row['model']} | {row['contender']} | | | | | failed: {row['failure'][:120]} |")
+            lines.append(f"| {row['model']} | {row['contender']} | | | | | | failed: {row['failure'][:120]} |")
             continue
         over = f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})" if "ratio" in row else ""
         right = "right" if row["right"] else f"WRONG by {row['error']:.2g}"
         lines.append(f"| {row['model']} | {row['contender']} | {row['ms']:.2f} | {over} | {mib(row, 'private_bytes')} | "
-                     f"{mib(row, 'file_bytes', 'arena_bytes')} | {right} |")
+                     f"{mib(row, 'file_bytes', 'arena_bytes')} | "
+                     f"{format(row['load_ms'], '.0f') + ' ms' if 'load_ms' in row else ''} | {right} |")
     return "\n".join(lines)
 
 

@@ -152,6 +152,9 @@ struct PlanBlock {
   std::vector<SymbolSource> symbolSources;
   std::vector<Requirement> requirements; ///< on the symbols' values, when the block runs
   std::vector<PlanState> growing; ///< bodies: what is carried and grows; block 0: see Plan::states
+
+  /// Whether the plan says where everything lies; else the runtime places all of it.
+  bool isPlaced() const { return arenaBytes > 0 || deviceArenaBytes > 0; }
 };
 
 struct PlanConstant {

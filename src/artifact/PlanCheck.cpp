@@ -133,7 +133,7 @@ Status PlanCheck::value(const PlanBlock &block, uint32_t number) {
   }
   case Storage::Arena: {
     uint64_t arena = onDevice ? block.deviceArenaBytes : block.arenaBytes;
-    if (!fixed || arena == 0) // placed by the runtime
+    if (!fixed || !block.isPlaced())
       return Status::success();
     if (v.bytes < *bytes || v.offset % (onDevice ? kDeviceAlignment : 64) != 0 ||
         v.offset > kMostBytes || v.bytes > kMostBytes)
@@ -301,12 +301,13 @@ Status PlanCheck::step(const PlanBlock &block, const PlanStep &step) {
   auto bad = [&](std::string why) { return badInput("step '{}': {}", step.label, why); };
   bool onDevice = step.choice.candidate.memory == DVT_MEMORY_DEVICE;
   uint64_t arena = onDevice ? block.deviceArenaBytes : block.arenaBytes;
-  if (step.workspaceBytes > kMostBytes || step.workspaceOffset > kMostBytes ||
-      step.workspaceOffset % (onDevice ? kDeviceAlignment : 64) != 0 ||
-      (arena > 0 && step.workspaceBytes > 0 && step.workspaceOffset + step.workspaceBytes > arena))
-    return bad("its workspace lies outside the arena");
   if (Status status = stepMemory(block, step); !status)
     return status;
+  if (step.workspaceBytes > kMostBytes || step.workspaceOffset > kMostBytes ||
+      step.workspaceOffset % (onDevice ? kDeviceAlignment : 64) != 0 ||
+      (block.isPlaced() && step.workspaceBytes > 0 &&
+       step.workspaceOffset + step.workspaceBytes > arena))
+    return bad("its workspace lies outside the arena");
   auto integers = [&](uint32_t number) {
     return number != kNoValue &&
            (block.values[number].type == DVT_I64 || block.values[number].type == DVT_I32);
@@ -431,7 +432,7 @@ Status PlanCheck::memory(const PlanBlock &block) {
 
 /// Arena buffers of one static block that live at the same time lie apart.
 Status PlanCheck::apart(const PlanBlock &block, dvt_memory_kind memory) {
-  if ((memory == DVT_MEMORY_HOST ? block.arenaBytes : block.deviceArenaBytes) == 0)
+  if (!block.isPlaced())
     return Status::success();
   struct Piece {
     uint64_t offset, end;

@@ -5,7 +5,12 @@
 
 #include <deque>
 #include <exception>
+#include <map>
+#include <mutex>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "dovetail/dovetail.h"
 #include "runtime/Session.h"
@@ -21,7 +26,10 @@ struct dvt_model {
   std::shared_ptr<dovetail::Model> model;
   std::vector<PortText> inputs, outputs;
   std::string target;
-  std::vector<dovetail::StepState> steps; ///< strings that dvt_model_step handed out
+  std::vector<dovetail::StepState> steps; ///< when it was loaded
+  mutable std::mutex mutex;
+  /// What sessions changed since, by step and text: strings that were handed out stay.
+  mutable std::map<std::pair<uint32_t, std::string>, dovetail::StepState> changed;
 };
 
 struct dvt_session {

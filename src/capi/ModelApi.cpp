@@ -92,6 +92,17 @@ Status showPort(const std::vector<PortText> &texts, const std::vector<std::strin
   return Status::success();
 }
 
+/// A session that lacks memory for a workspace replaces kernels after loading.
+const StepState &stateOfStep(const dvt_model &model, uint32_t index) {
+  StepState now = model.model->steps()[index];
+  const StepState &before = model.steps[index];
+  if (now.running == before.running && now.note == before.note)
+    return before;
+  const std::lock_guard guard(model.mutex);
+  std::string text = now.running + " " + now.note;
+  return model.changed.try_emplace({index, std::move(text)}, std::move(now)).first->second;
+}
+
 } // namespace
 } // namespace dovetail
 
@@ -186,7 +197,7 @@ dvt_code dvt_model_step(const dvt_model *model, uint32_t index, dvt_step *step, 
       return badInput("there is no step {}: the model has {}", index, model->steps.size());
     const Plan &plan = model->model->plan();
     const PlanStep &planned = *model->model->planned(index);
-    const StepState &state = model->steps[index];
+    const StepState &state = stateOfStep(*model, index);
     dvt_step out{};
     out.label = state.label.c_str();
     out.problem = state.planned.empty() ? "" : plan.problems[planned.problem].c_str();

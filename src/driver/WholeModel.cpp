@@ -244,6 +244,12 @@ Expected<std::vector<plan::Heat>> WholeModelChoice::race(const std::vector<size_
     if (Status status = startAll(among, number == 0); !status)
       return status.takeError();
     auto heat = runHeat(among);
+    // Not every model takes noise: divisors, indices into a single row.
+    if (!heat && heat.error().kind == ErrorKind::BadInput) {
+      options.log(LogLevel::Info, "whole plans are not timed: {}", heat.error().message);
+      endSessions();
+      return std::vector<plan::Heat>{};
+    }
     if (!heat)
       return heat.takeError();
     heats.push_back(std::move(*heat));
@@ -259,7 +265,14 @@ Status WholeModelChoice::observe(Contender &contender) {
   if (auto known = cache.find(key)) {
     for (const plan::Trial &trial : known->trials)
       steps.push_back(trial.micros);
-  } else if (contender.session) {
+    planner.observe(contender.plan, steps);
+    return Status::success();
+  }
+  // Its races may be known and its steps not, where a compilation ended in between.
+  if (!contender.session && options.planner.select != plan::Select::Replay)
+    if (Status status = start(contender, plugins, options); !status)
+      contender.session.reset(); // as when it raced
+  if (contender.session) {
     auto timed = timeSteps(*contender.session);
     if (!timed)
       return timed.takeError();

@@ -93,6 +93,7 @@ public:
     }
     best.reset();
     least.reset();
+    solves = 0; // as without a hint
     auto free = solve(0, {}, false);
     if (!free)
       return free.takeError();

@@ -524,8 +524,11 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
   // reach; then they are measured, or at least built, and the answer is sought again.
   constexpr int kMostRounds = 12;
   bool thorough = false;
-  for (int round = 0; round <= kMostRounds; ++round) {
-    formCover(prefer, round == kMostRounds);
+  for (int round = 0;; ++round) {
+    const bool isLast = round >= kMostRounds; // nothing is learned any more; kernels may be lost
+    formCover(prefer, isLast);
+    if (isLast)
+      boundHints[prefer].isKnown = false;
     auto from = std::chrono::steady_clock::now();
     CoverLimits limits = kLimits;
     if (!thorough) {
@@ -546,7 +549,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
                 solved->bound,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
     solution = std::move(*solved);
-    if (round < kMostRounds) {
+    if (!isLast) {
       auto learned = learnOfChosen(solution);
       if (!learned)
         return learned.takeError();

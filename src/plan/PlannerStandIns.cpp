@@ -9,6 +9,23 @@
 #include <algorithm>
 
 namespace dovetail::plan {
+namespace {
+
+/// Whether both work on the operands as they lie; constants come in any layout.
+bool worksAlike(const Problem &problem, const Candidate &one, const Candidate &other) {
+  auto areAlike = [&](const std::vector<uint32_t> &values, const std::vector<std::string> &a,
+                      const std::vector<std::string> &b) {
+    for (size_t i = 0; i < values.size(); ++i)
+      if (const ProblemValue &value = problem.values[values[i]];
+          !value.constant && !isSameLayout(a[i], b[i], value.extents))
+        return false;
+    return true;
+  };
+  return areAlike(problem.inputs, one.inputLayouts, other.inputLayouts) &&
+         areAlike(problem.outputs, one.outputLayouts, other.outputLayouts);
+}
+
+} // namespace
 
 /// The best own kernel that works like one of a library: on the same operands, laid out alike.
 const Trial *Planner::State::ownRival(const Evaluation &evaluation, const Trial &chosen,
@@ -17,8 +34,7 @@ const Trial *Planner::State::ownRival(const Evaluation &evaluation, const Trial 
   for (const Trial &trial : evaluation.trials)
     if (trial.candidate.provider == "native" && allowed(trial) &&
         trial.candidate.memory == chosen.candidate.memory &&
-        trial.candidate.inputLayouts == chosen.candidate.inputLayouts &&
-        trial.candidate.outputLayouts == chosen.candidate.outputLayouts &&
+        worksAlike(problem, trial.candidate, chosen.candidate) &&
         (!best || rankOf(trial, problem) < rankOf(*best, problem)))
       best = &trial;
   return best;
@@ -53,8 +69,7 @@ const Trial *standIn(const Evaluation &evaluation, const Candidate &chosen, cons
     if ((candidate.provider != "native" && !isReference) || !other.usable() ||
         candidate.memory != chosen.memory || !mayBeTaken(other))
       continue;
-    bool sameLayouts = candidate.inputLayouts == chosen.inputLayouts &&
-                       candidate.outputLayouts == chosen.outputLayouts;
+    bool sameLayouts = worksAlike(problem, candidate, chosen);
     if (!sameLayouts && candidate.memory == DVT_MEMORY_DEVICE)
       continue; // there nothing is converted around a kernel that takes another's place
     std::pair rank(isReference,

@@ -15,7 +15,12 @@ void SharedTurns::add(double cost, std::vector<size_t> parties) {
   works.push_back({cost, std::move(parties)});
 }
 
-std::optional<size_t> SharedTurns::next() {
+std::optional<size_t> SharedTurns::next(double now) {
+  std::vector<double> had = spent;
+  for (const Work &work : works)
+    if (work.isTaken && !work.isDone)
+      for (size_t party : work.parties)
+        had[party] += (now - work.begun) / static_cast<double>(work.parties.size());
   std::optional<size_t> best;
   auto least = std::tuple(std::numeric_limits<double>::infinity(), 0.0);
   for (size_t i = 0; i < works.size(); ++i) {
@@ -24,19 +29,22 @@ std::optional<size_t> SharedTurns::next() {
       continue;
     double hadLeast = std::numeric_limits<double>::infinity();
     for (size_t party : work.parties)
-      hadLeast = std::min(hadLeast, spent[party]);
+      hadLeast = std::min(hadLeast, had[party]);
     if (auto rank = std::tuple(hadLeast, work.cost); !best || rank < least) {
       best = i;
       least = rank;
     }
   }
-  if (best)
+  if (best) {
     works[*best].isTaken = true;
+    works[*best].begun = now;
+  }
   return best;
 }
 
 void SharedTurns::spend(size_t work, double seconds) {
   const std::vector<size_t> &parties = works[work].parties;
+  works[work].isDone = true;
   for (size_t party : parties)
     spent[party] += seconds / static_cast<double>(parties.size());
 }

@@ -17,7 +17,8 @@ public:
   /// are numbered from 0 as they are added.
   void add(double cost, std::vector<size_t> parties);
   /// The next work, which is then taken; nothing where none is left. Ties fall to the lower number.
-  std::optional<size_t> next();
+  /// Work under way counts by what it has taken until `now`, in seconds.
+  std::optional<size_t> next(double now = 0);
   /// What the work took.
   void spend(size_t work, double seconds);
 
@@ -25,7 +26,8 @@ private:
   struct Work {
     double cost;
     std::vector<size_t> parties;
-    bool isTaken = false;
+    bool isTaken = false, isDone = false;
+    double begun = 0; ///< seconds
   };
   std::vector<Work> works;
   std::vector<double> spent; ///< seconds, by party

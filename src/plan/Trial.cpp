@@ -545,8 +545,12 @@ dvt_code ProblemEvaluation::runInPlace(Prepared &prepared, Trial &trial, dvt_err
     if (isShared && prepared.device)
       if (Status status = prepared.device->fetch(copies[sharedOf[i]], found); !status)
         return failed(error, status.error());
+    if (!found.intact())
+      return failed(error, internalError("writes beside its outputs in place"));
     trial.maxError = std::max(trial.maxError, difference(i, trial, found.data()));
   }
+  if (code == DVT_OK && !prepared.workspace->intact())
+    return failed(error, internalError("writes beside its workspace in place"));
   return code;
 }
 

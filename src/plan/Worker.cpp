@@ -63,6 +63,7 @@ Status Worker::start() {
     stop();
     return unavailable("the measuring worker {} starts but does not answer", options.executable);
   }
+  answered = true;
   return Status::success();
 }
 

@@ -36,13 +36,15 @@ public:
   ~Worker();
   Worker(const Worker &) = delete;
 
-  /// Evaluates a problem; starts the worker when there is none. Error only when the worker cannot
-  /// be started at all.
+  /// Evaluates a problem; starts the worker when there is none. Error when it cannot be started, or
+  /// falls before it reaches any candidate.
   Expected<Evaluation> evaluate(const Problem &problem, EvaluationOptions options);
   /// The same with the kernels of `given`, see TrialRunner; those of a device run on it.
   /// Unavailable where the device is not here.
   Expected<Evaluation> evaluate(const Problem &problem, EvaluationOptions options,
                                 const Evaluation &given);
+  /// Whether a worker ever answered here.
+  bool hasStarted() const { return answered; }
   /// How often a worker had to be replaced.
   unsigned replacements() const { return replaced; }
   /// False for a provider that fell too often and is left out since.
@@ -66,6 +68,7 @@ private:
   int toWorker = -1, fromWorker = -1;
   int process = -1;
   unsigned replaced = 0;
+  bool answered = false;
   std::map<std::string, unsigned> fallsWhileProposing; ///< by provider
 };
 

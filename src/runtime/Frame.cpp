@@ -128,7 +128,7 @@ Status FrameBuilder::evaluateValues() {
 }
 
 void FrameBuilder::placeValues() {
-  bool placed = block.arenaBytes > 0 || block.deviceArenaBytes > 0;
+  bool placed = block.isPlaced();
   std::vector<uint64_t> sizes = frame->valueBytes;
   bool replaced = false;
   for (uint32_t s = 0; s < block.steps.size(); ++s) {
@@ -140,7 +140,7 @@ void FrameBuilder::placeValues() {
     const PlanValue &value = block.values[v];
     bool isStatic = std::all_of(value.extents.begin(), value.extents.end(),
                                 [](const Extent &extent) { return extent.isStatic(); });
-    placed &= value.storage != Storage::Arena || value.memory == DVT_MEMORY_DEVICE || isStatic;
+    placed &= value.storage != Storage::Arena || isStatic;
     sizes[v] = !frame->bound[v] ? 0 : isStatic ? sizes[v] : roundUpCoarsely(sizes[v]);
   }
   if (placed && !replaced) { // the plan did it

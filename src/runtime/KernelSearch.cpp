@@ -34,7 +34,9 @@ const Provider *Model::Search::providerOf(const KernelChoice &choice, bool sameV
 
 std::string Model::Search::key(const Provider &provider, const Candidate &candidate) const {
   std::vector<uint32_t> roots = aliasRoots(block);
-  std::string text = fmt::format("{} {} {}", candidate.label(), provider.version(), problem.text());
+  // Kernels of the processor and of a device may have one name for the same problem.
+  std::string text = fmt::format("{} {} {} {}", candidate.label(), int(candidate.memory),
+                                 provider.version(), problem.text());
   for (uint32_t value : step.inputs)
     if (value != kNoValue && block.values[roots[value]].storage == Storage::Constant)
       text += fmt::format(" {}", block.values[roots[value]].index);

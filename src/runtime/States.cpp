@@ -54,6 +54,8 @@ Status Session::feedBack(uint32_t output, uint32_t input) {
   for (const Border &other : inputs)
     if (other.fedFrom == output)
       return badInput("output '{}' is fed back already", outputName(output));
+  if (int64_t before = inputs[input].fedFrom; before >= 0)
+    outputs[static_cast<size_t>(before)].feeds = -1;
   inputs[input].fedFrom = output;
   outputs[output].feeds = input;
   const PlanState *state = inputs[input].turned;

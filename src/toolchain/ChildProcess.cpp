@@ -46,6 +46,7 @@ int spawn(const std::vector<std::string> &arguments, int output, pid_t &child) {
   sigset_t ignored;
   sigemptyset(&ignored);
   sigaddset(&ignored, SIGPIPE);
+  sigaddset(&ignored, SIGCHLD); // drivers of compilers wait for children of their own
   posix_spawnattr_setsigdefault(&attributes, &ignored);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
@@ -74,12 +75,19 @@ bool readAll(int from, Clock::time_point end, std::string &output) {
   }
 }
 
+/// Neither an exit nor a signal.
+constexpr int kLost = -1;
+
 /// A program may close its output and go on; false where time is up before it ends.
 bool waitFor(pid_t child, Clock::time_point end, int &status) {
   for (;;) {
     pid_t ended = ::waitpid(child, &status, WNOHANG);
-    if (ended == child || (ended < 0 && errno != EINTR))
+    if (ended == child)
       return true;
+    if (ended < 0 && errno != EINTR) { // the host ignores SIGCHLD, or waits for all its children
+      status = kLost;
+      return true;
+    }
     if (millisLeft(end) == 0)
       return false;
     ::usleep(1000);
@@ -93,6 +101,8 @@ std::string ChildResult::ending() const {
     return "no end within its time";
   if (signal != 0)
     return fmt::format("signal {} ({})", signal, ::strsignal(signal));
+  if (exitCode < 0)
+    return "an exit code that another part of this process took";
   return fmt::format("exit code {}", exitCode);
 }
 

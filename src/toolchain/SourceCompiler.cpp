@@ -146,6 +146,10 @@ Expected<CompiledSource> compileSourceBy(ToolKind kind, const Tool &tool,
   if (ended->exitCode < 0 || ended->exitCode >= 128)
     return unavailable("{} compiling {} for {}: {}", tool.description(), request.path,
                        request.architecture, ended->ending());
+  // The child ends with 1 for what the library says of the source, and with nothing else.
+  if (!child.empty() && ended->exitCode > 1)
+    return unavailable("{} compiling {} for {}: {}", tool.description(), request.path,
+                       request.architecture, firstWords(ended->output));
   if (!ended->succeeded())
     return badInput("{} does not compile for {} with {}: {}", request.path, request.architecture,
                     tool.description(), firstWords(ended->output));

@@ -115,9 +115,18 @@ Tool Tools::findLibrary(const char *interface, const char *name,
   if (!answer) {
     tool.missing = answer.error().message;
   } else if (answer->succeeded()) {
-    tool.path = firstLine(answer->output);
-    tool.version =
-        firstLine(answer->output.substr(std::min(tool.path.size() + 1, answer->output.size())));
+    // The last two lines: loaders may say something before.
+    std::string said = answer->output;
+    while (said.ends_with('\n'))
+      said.pop_back();
+    const size_t end = said.rfind('\n');
+    if (end == std::string::npos) {
+      tool.missing = "asked for its version, it says: " + said;
+      return tool;
+    }
+    tool.version = said.substr(end + 1);
+    tool.path = said.substr(0, end);
+    tool.path.erase(0, tool.path.rfind('\n') + 1); // npos + 1 is 0
   } else if (answer->exitCode == 3) {
     tool.missing = firstLine(answer->output);
   } else {

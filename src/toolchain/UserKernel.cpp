@@ -122,6 +122,9 @@ Status takeNumbers(const UserKernel &kernel, size_t inputCount, KernelLaunch &la
     if (!value)
       return value.takeError();
     std::string text = std::visit([](auto shown) { return fmt::format("{}", shown); }, *value);
+    // A macro of a real number stays one: 2.0, not 2.
+    if (std::holds_alternative<double>(*value) && text.find_first_of(".en") == std::string::npos)
+      text += ".0";
     launch.definitions.push_back(name + "=" + text);
   }
   return takeOperands(kernel, inputCount, launch);

@@ -343,9 +343,15 @@ Status hashSource(const std::string &path, Hasher &hasher, std::set<std::string>
     return text.takeError();
   hasher.update(*text);
   std::error_code error;
-  constexpr std::string_view kInclude = "#include \"";
+  constexpr std::string_view kInclude = "include", kBlank = " \t";
   for (size_t at = text->find(kInclude); at != std::string::npos; at = text->find(kInclude, at)) {
-    at += kInclude.size();
+    const size_t mark = at > 0 ? text->find_last_not_of(kBlank, at - 1) : std::string::npos;
+    at = text->find_first_not_of(kBlank, at + kInclude.size());
+    if (at == std::string::npos)
+      break;
+    if (mark == std::string::npos || (*text)[mark] != '#' || (*text)[at] != '"')
+      continue;
+    ++at;
     fs::path header =
         fs::path(path).parent_path() / text->substr(at, text->find_first_of("\"\n", at) - at);
     if (fs::is_regular_file(header, error))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plans round trip through files; damage gives one clear message; loaded models compute the same.
+#include <algorithm>
 #include <filesystem>
 
 #include <fcntl.h>
@@ -248,6 +249,15 @@ TEST_F(ArtifactTest, NoByteIsAlteredUnnoticed) {
 TEST_F(ArtifactTest, AnUnsoundPlanIsNotWritten) {
   Plan plan = denseLayerPlan();
   plan.blocks[0].steps[0].problem = 77;
+  EXPECT_FALSE(writeArtifact(plan, path));
+  // An arena of a device alone makes the runtime take all offsets as they are.
+  plan = denseLayerPlan();
+  plan.blocks[0].arenaBytes = 0;
+  plan.blocks[0].deviceArenaBytes = 256;
+  auto value = std::find_if(plan.blocks[0].values.begin(), plan.blocks[0].values.end(),
+                            [](const PlanValue &v) { return v.storage == Storage::Arena; });
+  ASSERT_NE(value, plan.blocks[0].values.end());
+  value->offset = uint64_t(1) << 30;
   EXPECT_FALSE(writeArtifact(plan, path));
   EXPECT_FALSE(std::filesystem::exists(path));
 }

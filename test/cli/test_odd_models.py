@@ -224,3 +224,14 @@ def test_odd_artifact(dovetail, name):
     assert set(direct) == set(loaded)
     for output, array in direct.items():
         np.testing.assert_array_equal(array, loaded[output])
+
+
+def test_noise_is_no_input_of_every_model(dovetail):
+    """Whole plans are timed with noise; where it is refused, they are not timed."""
+    divided, given = elementwise("Div", numbers(16), np.arange(1, 17), out=INT64)
+    path = dovetail.write("divided.onnx", divided)
+    np.savez(dovetail.folder / "in.npz", **given)
+    dovetail("compile", path, "--select=measure", "--budget=2", "--cache=here", "-o", "divided.dvt")
+    dovetail("run", "divided.dvt", "--inputs=in.npz", "--output=out.npz")
+    wanted, = onnxruntime.InferenceSession(divided.SerializeToString()).run(None, given)
+    np.testing.assert_array_equal(np.load(dovetail.folder / "out.npz")["y"], wanted)

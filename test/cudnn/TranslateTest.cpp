@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "GraphTruth.h"
@@ -240,6 +241,15 @@ TEST(CudnnTranslate, NormsAndReductions) {
                   "%4: const f32[3]) %5: f32[2,3,4,5] = batch_normalization@15(%0, %1, %2, %3, %4) "
                   "{epsilon=1e-05f, momentum=0.9f, training_mode=0} return(%5)"),
             kBoth);
+  // As many elements as a row has, along the columns and along the rows.
+  check("problem(%0: f32[4,4], %1: f32[4], %2: const f32[4], %3: const f32[4]) %4: f32[4,4] = "
+        "mul@14(%0, %1); %5: f32[4,4] = layer_normalization@17(%4, %2, %3) {axis=-1, "
+        "epsilon=1e-05f, stash_type=1} return(%5)");
+  EXPECT_THAT(
+      refusal("problem(%0: f32[4,4], %1: f32[4,1], %2: const f32[4], %3: const f32[4]) %4: "
+              "f32[4,4] = mul@14(%0, %1); %5: f32[4,4] = layer_normalization@17(%4, %2, %3) "
+              "{axis=-1, epsilon=1e-05f, stash_type=1} return(%5)"),
+      testing::Not(testing::IsEmpty()));
   check("problem(%0: f32[4,5,6]) %1: f32[4,5,6] = softmax@13(%0) {axis=1} return(%1)");
   check("problem(%0: f32[4,5,6], %1: i64[1] {-1}) %2: f32[4,5,1] = reduce_mean@18(%0, %1) "
         "{keepdims=1, noop_with_empty_axes=0} return(%2)");
@@ -292,6 +302,32 @@ TEST(CudnnTranslate, RmsNormMeansWhatItSays) {
   EXPECT_NEAR(memory[2][1], 1 * 4 / std::sqrt(5.5), 1e-9);
 }
 
+/// Casts, and ops that jump between neighbours, see what memory would have held.
+TEST(CudnnTranslate, RoundsWhereTheModelDoes) {
+  auto typesOf = [](const std::string &text) {
+    const Problem problem = *Problem::parse(text);
+    ProblemView view(problem);
+    std::string reason;
+    const auto graphs = cudnn::translate(providers::ProblemReader(*view.get()), reason);
+    EXPECT_FALSE(graphs.empty()) << reason;
+    std::vector<cudnn::DataType> types;
+    for (const cudnn::Tensor &tensor : graphs.at(0).tensors)
+      if (tensor.isVirtual())
+        types.push_back(tensor.type);
+    return types;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(typesOf("problem(%0: f32[4]) %1: f16[4] = cast@13(%0) {to=10}; %2: f32[4] = "
+                      "cast@13(%1) {to=1} return(%2)"),
+              ElementsAre(cudnn::DataType::Half));
+  EXPECT_THAT(typesOf("problem(%0: f16[4], %1: f16[4]) %2: f16[4] = mul@14(%0, %1); %3: f16[4] = "
+                      "floor@13(%2) return(%3)"),
+              ElementsAre(cudnn::DataType::Half));
+  EXPECT_THAT(typesOf("problem(%0: f16[4], %1: f16[4]) %2: f16[4] = mul@14(%0, %1); %3: f16[4] = "
+                      "relu@14(%2) return(%3)"),
+              ElementsAre(cudnn::DataType::Float));
+}
+
 TEST(CudnnTranslate, SaysWhatItDoesNotTake) {
   auto says = [](const std::string &text, const char *part) {
     const std::string reason = refusal(text);
@@ -315,6 +351,12 @@ TEST(CudnnTranslate, SaysWhatItDoesNotTake) {
        "dilations=[1,1], kernel_shape=[2,2], pads=[0,0,0,0], storage_order=0, strides=[2,2]} "
        "return(%1)",
        "outside the padding");
+  says("problem(%0: f32[1,1,8,8], %1: f32[1,1,1,1] {2}) %2: f32[1,1,8,8] = conv@22(%0, %1) "
+       "{dilations=[1,1], group=1, kernel_shape=[1,1], pads=[0,0,0,0], strides=[1,1]} return(%2)",
+       "one number for all");
+  says("problem(%0: f32[2,3,4,5], %1: f32[5,6]) %2: f32[2,3,4,6] = mat_mul@13(%0, %1); %3: "
+       "f32[2,3,4,6] = softmax@13(%2) {axis=0} return(%3)",
+       "softmax together with products");
   says("problem(%0: f32[1,2,8,16], %1: f32[1,2,12,16], %2: f32[1,2,12,16]) %3: f32[1,2,8,16] = "
        "attention@23(%0, %1, %2) {is_causal=1} return(%3)",
        "causal");

@@ -57,5 +57,16 @@ TEST(SharedTurns, WhatItTookCountsNotWhatWasSaid) {
   EXPECT_EQ(turns.next(), 3u);
 }
 
+TEST(SharedTurns, WorkUnderWayCountsAsItGoes) {
+  SharedTurns turns;
+  for (size_t i = 0; i < 6; ++i)
+    turns.add(i < 3 ? 100 : 1, {i / 3});
+  EXPECT_EQ(turns.next(0), 3u); // the cheapest
+  turns.spend(3, 1);
+  EXPECT_EQ(turns.next(1), 0u);
+  EXPECT_EQ(turns.next(1.5), 1u); // party 0 has had half a second so far
+  EXPECT_EQ(turns.next(2), 4u);   // and now more than the other
+}
+
 } // namespace
 } // namespace dovetail::plan

@@ -107,6 +107,29 @@ TEST(State, GrowsInPlace) {
   }
 }
 
+TEST(State, FedFromAnotherOutputInstead) {
+  std::unique_ptr<Session> session = sessionOf(cachePlan());
+  std::vector<float> rows;
+  Aligned<float> past(1), x(6);
+  ASSERT_TRUE(session->feedBack(1, 0));
+  ASSERT_TRUE(session->feedBack(0, 0));
+  ASSERT_TRUE(session->reserveState(0, 40));
+  ASSERT_TRUE(session->bindInput(0, past.data(), std::vector<int64_t>{2, 0, 3}));
+  for (uint32_t run = 0; run < 4; ++run) {
+    std::vector<float> part = noise(6, run + 40);
+    std::copy(part.begin(), part.end(), x.begin());
+    rows.insert(rows.end(), part.begin(), part.end());
+    ASSERT_TRUE(session->bindInput(1, x.data(), std::vector<int64_t>{1, 2, 3}));
+    ASSERT_TRUE(session->run());
+    EXPECT_EQ(elementsOf(session->output(0)), turned(rows)) << run;
+    std::vector<float> twice = rows;
+    for (float &number : twice)
+      number *= 2;
+    EXPECT_EQ(outputOf(*session, 1), twice) << run;
+    EXPECT_EQ(session->output(1).strides, nullptr);
+  }
+}
+
 TEST(State, WithoutFeedingBackIsDense) {
   std::unique_ptr<Session> session = sessionOf(cachePlan());
   std::vector<float> rows = noise(12, 3), part = noise(6, 4), first = turned(rows);

@@ -94,6 +94,16 @@ TEST(Tools, FoldersComeFirstAndBrokenProgramsAreNamed) {
   }
 }
 
+TEST(Tools, WhatLoadersSayIsNoPath) {
+  ::setenv("LD_PRELOAD", "/gone.so", 1);
+  const std::vector<Tool> tools = Tools("").all();
+  ::unsetenv("LD_PRELOAD");
+  for (const Tool &tool : tools) {
+    EXPECT_THAT(tool.path, testing::Not(HasSubstr("ld.so")));
+    EXPECT_THAT(tool.version, testing::Not(HasSubstr("/"))) << tool.name;
+  }
+}
+
 TEST(Tools, OldOnesDoNotDo) {
   SourceRequest request{kKernels + "gelu.cu", "sm_100", {}, {}};
   auto compiled = compileSourceBy(ToolKind::Nvcc, {"nvcc", "12.6", "/nowhere/nvcc", ""}, request);
@@ -160,6 +170,22 @@ TEST(UserKernel, TheDigestIsOfAllFiles) {
   EXPECT_NE(before, after);
   copy.change("rms_norm.json", "\"threads\": 128", "\"threads\": 256");
   EXPECT_NE(after, kernelOf(manifest).digest);
+  // However the header is named.
+  for (const char *include : {"#  include \"rms_norm.h\"", "#\tinclude\"rms_norm.h\""}) {
+    Copy other;
+    other.change("rms_norm.cu", "#include \"rms_norm.h\"", include);
+    before = kernelOf(other.path("rms_norm.json")).digest;
+    other.change("rms_norm.h", "x * x", "x * x * 1");
+    EXPECT_NE(before, kernelOf(other.path("rms_norm.json")).digest) << include;
+  }
+}
+
+TEST(UserKernel, MacrosOfRealNumbersStayReal) {
+  Copy copy;
+  copy.change("rms_norm.json", "\"THREADS\": 128", "\"A\": 2.0, \"B\": 0.5, \"C\": \"@epsilon\"");
+  auto launch = launchOf(kernelOf(copy.path("rms_norm.json")), kRmsNorm);
+  ASSERT_TRUE(launch);
+  EXPECT_THAT(launch->definitions, testing::IsSupersetOf({"A=2.0", "B=0.5", "COLUMNS=64"}));
 }
 
 /// By one of the compilers of CUDA C++.

@@ -114,7 +114,8 @@ int compile(const Library &library, const char *output, const char *path,
   if (code != 0) {
     if (log.empty())
       std::printf("%s\n", library.errorText(code));
-    return 1;
+    constexpr int kInvalidOption = 5, kCompilation = 6; // in both libraries
+    return code == kInvalidOption || code == kCompilation ? 1 : 3;
   }
   std::ofstream to(output, std::ios::binary);
   to.write(image.data(), std::streamsize(image.size()));

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -26,7 +27,7 @@ namespace {
 struct CheckOptions {
   CommonOptions common;
   std::vector<std::string> models;
-  double budget = 0;
+  double budget = std::numeric_limits<double>::infinity();
   unsigned jobs = 1;
 };
 
@@ -82,10 +83,10 @@ public:
 private:
   void work();
   std::optional<size_t> take();
-  void finish(size_t turn, double seconds, Expected<plan::Evaluation> evaluation);
+  void finish(size_t turn, double seconds, Expected<plan::Evaluation> evaluation, bool hasWorker);
   bool isSpent() const {
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    return options.budget > 0 && seconds.count() >= options.budget;
+    return seconds.count() >= options.budget;
   }
 
   const CheckOptions &options;
@@ -99,7 +100,7 @@ private:
   std::mutex mutex; ///< of all that follows, of records and of the report
   plan::SharedTurns turns;
   std::vector<size_t> open; ///< problem of each turn
-  size_t finished = 0, evaluated = 0;
+  size_t finished = 0;
   std::optional<Error> failure;
 };
 
@@ -137,7 +138,8 @@ std::optional<size_t> Checking::take() {
   std::lock_guard lock(mutex);
   if (failure || isSpent())
     return std::nullopt;
-  auto turn = turns.next();
+  std::chrono::duration<double> now = std::chrono::steady_clock::now() - start;
+  auto turn = turns.next(now.count());
   if (turn) {
     std::string text = problems[open[*turn]].posed.problem.text();
     progress.show(finished, open.size(), text);
@@ -158,25 +160,24 @@ void Checking::work() {
     auto begin = std::chrono::steady_clock::now();
     auto evaluation = worker.evaluate(problem.posed.problem, request);
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    finish(*turn, seconds.count(), std::move(evaluation));
+    finish(*turn, seconds.count(), std::move(evaluation), worker.hasStarted());
   }
 }
 
-void Checking::finish(size_t turn, double seconds, Expected<plan::Evaluation> evaluation) {
+void Checking::finish(size_t turn, double seconds, Expected<plan::Evaluation> evaluation,
+                      bool hasWorker) {
   std::lock_guard lock(mutex);
   SharedProblem &problem = problems[open[turn]];
   std::string text = problem.posed.problem.text();
   turns.spend(turn, seconds);
   ++finished;
   if (!evaluation) {
-    // Where none was ever evaluated, no worker starts; else it is this problem's own failure.
-    if (evaluated == 0)
+    if (!hasWorker)
       failure = evaluation.takeError();
     else
       report.addFailure(evaluation.error(), text, problem.models);
     return;
   }
-  ++evaluated;
   records.store(problem.posed, *evaluation, problem.missing);
   plan::append(problem.known, std::move(*evaluation));
   report.add(problem.known, text, problem.models, false);

@@ -44,8 +44,13 @@ void CheckRecords::store(const plan::PosedProblem &posed, const plan::Evaluation
                          const std::vector<std::string> &providers) {
   for (const std::string &provider : providers) {
     plan::Evaluation part = plan::partOf(evaluation, provider);
-    bool isRight = std::all_of(part.trials.begin(), part.trials.end(),
-                               [](const plan::Trial &trial) { return trial.usable(); });
+    // What ran while there was no truth to compare it with is not known to be right.
+    bool isRight =
+        std::all_of(part.trials.begin(), part.trials.end(), [](const plan::Trial &trial) {
+          bool ran = trial.prepareMillis > 0; // kernels of unknown extents are only built
+          return trial.usable() &&
+                 (trial.compared || !ran || trial.candidate.provider == "reference");
+        });
     if (!isRight)
       continue;
     for (plan::Trial &trial : part.trials)

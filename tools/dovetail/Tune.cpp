@@ -4,6 +4,7 @@
 // this one, and what they took there.
 #include <chrono>
 #include <cstdio>
+#include <limits>
 
 #include <fmt/ranges.h>
 
@@ -18,7 +19,7 @@ struct ExportOptions {
   CommonOptions common;
   InputOptions inputs;
   std::string model, output;
-  double budget = 0;
+  double budget = std::numeric_limits<double>::infinity();
 };
 
 struct ImportOptions {
@@ -60,9 +61,7 @@ Status buildWithin(plan::Tuning &tuning, const ExportOptions &options, const Set
   steps.progress = [&](size_t done, size_t total, const std::string &what) {
     progress.show(done, total, what);
   };
-  steps.stop = [&, start = Clock::now()] {
-    return options.budget > 0 && secondsSince(start) >= options.budget;
-  };
+  steps.stop = [&, start = Clock::now()] { return secondsSince(start) >= options.budget; };
   return plan::buildCandidates(tuning, worker, **cache, steps);
 }
 

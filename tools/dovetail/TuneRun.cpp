@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 
 #include <sys/utsname.h>
 
@@ -25,7 +26,7 @@ using device::DeviceDriver;
 struct TuneRunOptions {
   CommonOptions common;
   std::string file, output;
-  double budget = 0;
+  double budget = std::numeric_limits<double>::infinity();
 };
 
 volatile std::sig_atomic_t interrupted = 0;
@@ -213,7 +214,7 @@ int runTuneRun(const TuneRunOptions &options) {
   steps.progress = [&](size_t done, size_t total, const std::string &what) {
     progress.show(done, total, what);
   };
-  steps.stop = [&] { return options.budget > 0 && secondsSince(start) >= options.budget; };
+  steps.stop = [&] { return secondsSince(start) >= options.budget; };
   steps.interrupted = [] { return interrupted != 0; };
   Saving saving(*tuning, options.output);
   plan::Worker measuring(worker, target);

@@ -61,6 +61,8 @@ bool translateConvolution(Translator &to, const OpReader &op) {
   made.operands = {to.operand(op.input(0)), to.operand(op.input(1))};
   if (made.operands[0] == Operation::kAbsent || made.operands[1] == Operation::kAbsent)
     return false;
+  if (to.graph.tensors[made.operands[0]].number || to.graph.tensors[made.operands[1]].number)
+    return to.refuse("conv: an image and weights in memory are supported, not one number for all");
   to.alignType(made.operands[0], made.operands[1]);
   to.alignType(made.operands[1], made.operands[0]);
   if (!op.hasInput(2)) {

@@ -13,23 +13,17 @@ constexpr size_t kMostPacks = 16; ///< sets of pointers that a kernel remembers
 
 } // namespace
 
-Handles::~Handles() {
-  for (const auto &[stream, handle] : handles)
+SharedHandle::~SharedHandle() {
+  if (handle)
     library->Destroy(handle);
 }
 
-LibraryHandle Handles::of(Backend &backend, DeviceStream stream) {
-  if (auto found = handles.find(stream); found != handles.end())
-    return found->second;
-  LibraryHandle made = nullptr;
-  if (!backend.check(library->Create(&made), "opening the device"))
-    return nullptr;
-  if (!backend.check(library->SetStream(made, stream), "taking the stream")) {
-    library->Destroy(made);
+LibraryHandle SharedHandle::on(Backend &backend, DeviceStream stream) {
+  if (!handle && !backend.check(library->Create(&handle), "opening the device")) {
+    handle = nullptr;
     return nullptr;
   }
-  handles[stream] = made;
-  return made;
+  return backend.check(library->SetStream(handle, stream), "taking the stream") ? handle : nullptr;
 }
 
 Places::Places(const Graph &graph, const providers::ProblemReader &problem)
@@ -87,11 +81,11 @@ class PlanKernel final : public Kernel {
 public:
   PlanKernel(const Surroundings &surroundings, const Graph &graph,
              const providers::ProblemReader &problem)
-      : library(surroundings.library), handles(surroundings.handles), places(graph, problem) {
+      : library(surroundings.library), shared(surroundings.handle), places(graph, problem) {
     for (size_t tensor : places.tensors())
       ids.push_back(Graph::uniqueId(tensor));
   }
-  /// Whether it worked; what went wrong is in `backend`. Under the lock of the handles.
+  /// Whether it worked; what went wrong is in `backend`. Under the lock of the handle.
   bool load(Backend &backend, LibraryHandle handle, const std::string &json) {
     plan = Object(backend, DescriptorKind::ExecutionPlan);
     plan.set(backend, Attribute::PlanHandle, AttributeType::Handle, 1, &handle);
@@ -109,8 +103,8 @@ public:
       return code;
     pointers.push_back(args.workspace);
     Backend backend(*library);
-    const auto lock = handles->lock();
-    LibraryHandle handle = handles->of(backend, args.stream);
+    const auto lock = shared->lock();
+    LibraryHandle handle = shared->on(backend, args.stream);
     const Pack *pack = handle ? packFor(backend, std::move(pointers)) : nullptr;
     if (pack)
       backend.check(library->BackendExecute(handle, plan.get(), pack->object.get()), "running");
@@ -126,11 +120,11 @@ private:
   const Pack *packFor(Backend &backend, std::vector<void *> pointers);
 
   std::shared_ptr<const Library> library;
-  std::shared_ptr<Handles> handles;
+  std::shared_ptr<SharedHandle> shared;
   Places places;
   std::vector<int64_t> ids;
   Object plan;
-  std::vector<Pack> packs; ///< of the last runs, the newest last; under the lock of the handles
+  std::vector<Pack> packs; ///< of the last runs, the newest last; under the lock of the handle
   uint64_t workspace = 0;
 };
 
@@ -163,8 +157,8 @@ std::unique_ptr<Kernel> loadKernel(const Surroundings &surroundings, const Graph
   if (!reason.empty())
     return nullptr;
   Backend backend(*surroundings.library);
-  const auto lock = surroundings.handles->lock();
-  LibraryHandle handle = surroundings.handles->of(backend, nullptr);
+  const auto lock = surroundings.handle->lock();
+  LibraryHandle handle = surroundings.handle->on(backend, nullptr);
   auto kernel = std::make_unique<PlanKernel>(surroundings, graph, problem);
   const bool isLoaded = handle && kernel->load(backend, handle, plan);
   code = isLoaded ? DVT_OK : handle ? DVT_FAILED : DVT_UNAVAILABLE;

@@ -4,7 +4,6 @@
 // device and its context are the host's: whatever is current in the calling thread is used.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,23 +13,23 @@
 
 namespace dovetail::cudnn {
 
-/// The library's handles, one for each stream, made when first needed. May be used by several
-/// threads at once.
-class Handles {
+/// The library's handle, made when first needed. Kernels hold it, so that it goes with the last of
+/// them, while the device's context is current. May be used by several threads at once.
+class SharedHandle {
 public:
-  explicit Handles(std::shared_ptr<const Library> library) : library(std::move(library)) {}
-  ~Handles();
-  Handles(const Handles &) = delete;
+  explicit SharedHandle(std::shared_ptr<const Library> library) : library(std::move(library)) {}
+  ~SharedHandle();
+  SharedHandle(const SharedHandle &) = delete;
 
   /// One lock serves all streams: what is done under it only enqueues work.
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex); }
   /// Under the lock. Null with the reason in `backend`.
-  LibraryHandle of(Backend &backend, DeviceStream stream);
+  LibraryHandle on(Backend &backend, DeviceStream stream);
 
 private:
   std::shared_ptr<const Library> library;
   std::mutex mutex;
-  std::map<DeviceStream, LibraryHandle> handles;
+  LibraryHandle handle = nullptr;
 };
 
 /// Where the tensors of a graph lie that are not virtual: in operands and results of the problem,
@@ -68,7 +67,7 @@ public:
 /// What kernels are made with. `driver`: the file of another driver than the system's.
 struct Surroundings {
   std::shared_ptr<const Library> library;
-  std::shared_ptr<Handles> handles;
+  std::shared_ptr<SharedHandle> handle;
   std::string driver;
 };
 

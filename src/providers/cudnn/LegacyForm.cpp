@@ -70,7 +70,7 @@ private:
       form.filterFormat = TensorFormat::ChannelsLast;
     else if (isNot(!providers::isDense(w.dims, w.strides), "the older calls take dense weights"))
       return false;
-    return !isNot(x.isVirtual() || w.isVirtual(),
+    return !isNot(x.isVirtual() || w.isVirtual() || x.number || w.number,
                   "the older calls have nothing in front of a convolution") &&
            !isNot(op.prePads != op.postPads, "the older calls pad both sides alike");
   }

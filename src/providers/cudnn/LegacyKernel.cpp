@@ -35,10 +35,10 @@ class LegacyKernel final : public Kernel {
 public:
   LegacyKernel(const Surroundings &surroundings, const Graph &graph, const LegacyForm &form,
                const providers::ProblemReader &problem)
-      : library(surroundings.library), handles(surroundings.handles), form(form),
+      : library(surroundings.library), shared(surroundings.handle), form(form),
         isFused(form.isFused(graph)), places(graph, problem), order(places.tensors()) {}
 
-  /// What went wrong is in `backend`. Under the lock of the handles.
+  /// What went wrong is in `backend`. Under the lock of the handle.
   void describe(Backend &backend, const Graph &graph) {
     x = tensor(backend, graph.tensors[form.x]);
     y = tensor(backend, graph.tensors[form.y]);
@@ -150,8 +150,15 @@ private:
                          each.math == MathType::Default);
       if (!fits)
         continue;
+      // Of another arithmetic than the one that stays set the list says nothing certain.
+      size_t bytes = each.workspaceBytes;
+      if (offer.math == MathType::Fma && each.math != MathType::Fma &&
+          (library->GetConvolutionForwardWorkspaceSize(handle, x.get(), w.get(), convolution.get(),
+                                                       y.get(), each.algorithm, &bytes) != 0 ||
+           bytes > offer.workspaceBytes))
+        continue;
       algorithm = each.algorithm;
-      workspace = each.workspaceBytes;
+      workspace = bytes;
       return offer.math == MathType::Fma || setMath(backend, each.math);
     }
     return backend.fail("of " + std::to_string(count) +
@@ -160,7 +167,7 @@ private:
   }
 
   std::shared_ptr<const Library> library;
-  std::shared_ptr<Handles> handles;
+  std::shared_ptr<SharedHandle> shared;
   LegacyForm form;
   bool isFused = false;
   Places places;
@@ -183,8 +190,8 @@ dvt_code LegacyKernel::run(const dvt_run_args &args, std::string &reason) {
   };
   void *const result = at(form.y), *const scratch = workspace ? args.workspace : nullptr;
   Backend backend(*library);
-  const auto lock = handles->lock();
-  LibraryHandle handle = handles->of(backend, args.stream);
+  const auto lock = shared->lock();
+  LibraryHandle handle = shared->on(backend, args.stream);
   if (handle && isFused) {
     // Without an addend the result stands for one, and counts nothing.
     const bool adds = form.addend.has_value();
@@ -227,8 +234,8 @@ std::unique_ptr<Kernel> makeLegacyKernel(const Surroundings &surroundings, const
   if (!reason.empty())
     return nullptr;
   Backend backend(*surroundings.library);
-  const auto lock = surroundings.handles->lock();
-  LibraryHandle handle = surroundings.handles->of(backend, nullptr);
+  const auto lock = surroundings.handle->lock();
+  LibraryHandle handle = surroundings.handle->on(backend, nullptr);
   auto kernel = std::make_unique<LegacyKernel>(surroundings, graph, form, problem);
   code = handle ? DVT_UNSUPPORTED : DVT_UNAVAILABLE;
   if (handle)

@@ -154,6 +154,16 @@ bool translatePointwise(Translator &to, const OpReader &op) {
     return false;
   if (!to.broadcasts(x, result))
     return to.refuse(name + ": an operand's shape does not fit those of the others");
+  // Casts, and ops that jump between neighbours, see what memory would have held.
+  auto hold = [&](size_t tensor, uint32_t value) {
+    const std::optional<DataType> type = dataType(to.problem.type(value));
+    if (type && to.graph.tensors[tensor].isVirtual())
+      to.graph.tensors[tensor].type = *type;
+  };
+  if (name == "cast")
+    hold(result, op.output(0));
+  if (name == "cast" || name == "floor" || name == "ceil")
+    hold(x, op.input(0));
   if (std::optional<PointwiseMode> mode = find(kBinary, name)) {
     if (op.inputCount() != 2)
       return to.refuse(name + " of two operands is supported");

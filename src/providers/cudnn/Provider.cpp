@@ -5,6 +5,7 @@
 // one. Beside the library's graphs its older calls are on offer where they compute the problem;
 // those have nothing to compile.
 #include <algorithm>
+#include <mutex>
 #include <new>
 
 #include "providers/DeviceCalls.h"
@@ -20,8 +21,7 @@ using providers::ProblemReader;
 
 struct dvt_provider {
   explicit dvt_provider(const dvt_host *host)
-      : library(std::make_shared<Library>(host ? host->library_path : nullptr)),
-        handles(std::make_shared<Handles>(library)) {
+      : library(std::make_shared<Library>(host ? host->library_path : nullptr)) {
     version = library->isLoaded() ? "1+cuDNN-" + library->versionText : "1";
     libraryInfo = {sizeof libraryInfo, "cuDNN", library->versionText.c_str(), library->file.c_str(),
                    library->missing.c_str()};
@@ -29,9 +29,16 @@ struct dvt_provider {
     driver = providers::driverFile(providers::hostDrivers(host), "cuda");
   }
   std::shared_ptr<const Library> library; ///< kernels hold it, too
-  std::shared_ptr<Handles> handles;
-  std::string version, driver; ///< the file of another driver than the system's
-  Surroundings surroundings() const { return {library, handles, driver}; }
+  std::mutex mutex;
+  std::weak_ptr<SharedHandle> handle; ///< the kernels'; under the mutex
+  std::string version, driver;        ///< the file of another driver than the system's
+  Surroundings surroundings() {
+    const std::lock_guard lock(mutex);
+    std::shared_ptr<SharedHandle> made = handle.lock();
+    if (!made)
+      handle = made = std::make_shared<SharedHandle>(library);
+    return {library, made, driver};
+  }
   dvt_library_info libraryInfo;
   dvt_provider_info info;
 };

@@ -126,6 +126,8 @@ bool translateNorm(Translator &to, const OpReader &op) {
 
 bool translateSoftmax(Translator &to, const OpReader &op) {
   to.graph.family = "softmax";
+  if (to.domainOfAll() != Domain::Plain)
+    return to.refuse("softmax together with products, images or norms is not supported");
   const size_t rank = to.problem.rank(op.input(0));
   int64_t axis = op.integer("axis", op.version() < 13 ? 1 : -1);
   axis += axis < 0 ? static_cast<int64_t>(rank) : 0;

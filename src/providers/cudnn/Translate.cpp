@@ -108,6 +108,7 @@ bool Translator::readDomain() {
       if (axis < 0 || axis >= static_cast<int64_t>(dims.size()))
         return refuse(std::string(op.name()) + ": the axis is none of the operand's");
       columns = providers::product(dims, static_cast<size_t>(axis), dims.size());
+      normalised = dims.size() - static_cast<size_t>(axis);
     }
   }
   return true;
@@ -198,10 +199,12 @@ std::optional<View> Translator::place(const View &view) const {
     return rows ? std::optional(rows->withRank(3)) : std::nullopt;
   }
   case Domain::Norm: {
-    const int64_t elements = providers::product(view.dims);
-    if (columns == 0 || elements % columns != 0)
+    // Shapes are aligned at the right; what has as many elements elsewhere runs along other rows.
+    const View wide = view.withRank(normalised);
+    const size_t first = wide.dims.size() - normalised;
+    if (columns == 0 || providers::product(wide.dims, first, wide.dims.size()) != columns)
       return std::nullopt;
-    return view.reshaped({elements / columns, columns, 1, 1});
+    return wide.reshaped({providers::product(wide.dims, 0, first), columns, 1, 1});
   }
   case Domain::Batch: {
     const View wide = view.withRank(3);

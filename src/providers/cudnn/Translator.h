@@ -99,6 +99,7 @@ private:
   std::string &reason;
   size_t rank = 4;
   int64_t columns = 0;                 ///< Norm: elements normalised together
+  size_t normalised = 1;               ///< Norm: in how many dimensions, the last ones
   std::map<uint32_t, View> views;      ///< results of views of memory
   std::map<uint32_t, View> stored;     ///< values that lie in the memory of a result
   std::map<uint32_t, size_t> computed; ///< values that operations gave

@@ -34,6 +34,8 @@ public:
   uint64_t bytes() const { return end; }
   /// What is between the places still is as it was filled.
   bool guardsStand(const char *memory) const {
+    if (!std::all_of(memory, memory + kAlignment, [](char c) { return c == kFill; }))
+      return false;
     for (size_t i = 0; i < ranges.size(); ++i) {
       const auto [offset, bytes] = ranges[i];
       const uint64_t next = i + 1 < ranges.size() ? ranges[i + 1].first : end;

@@ -60,7 +60,10 @@ Status VulkanDevice::openInstance() {
 Status VulkanDevice::pickDevice() {
   std::array<Handle, 16> found{};
   auto count = uint32_t(found.size());
-  call("vkEnumeratePhysicalDevices", instance, &count, found.data());
+  constexpr int32_t kIncomplete = 5; // VK_INCOMPLETE: there are more
+  const int32_t code = call("vkEnumeratePhysicalDevices", instance, &count, found.data());
+  if (code != 0 && code != kIncomplete)
+    return unavailable("vkEnumeratePhysicalDevices gives {}", code);
   for (uint32_t i = 0; i < count; ++i)
     if (take(found[i]))
       return Status::success();

@@ -85,6 +85,9 @@ void expectApart(Entry &entry, const Run &run) {
     if (!result)
       continue;
     const uint64_t bytes = spanBytes(run.graph.tensors[op.result]);
+    if (const auto *workspace = static_cast<const char *>(run.workspace))
+      entry.need(workspace + run.workspaceBytes <= result || result + bytes <= workspace, BadParam,
+                 "a result overlaps the workspace");
     for (const simulated::Range &other : run.ranges) {
       const auto *begin = static_cast<const char *>(other.memory);
       entry.need(begin == result || begin + other.bytes <= result || result + bytes <= begin,
