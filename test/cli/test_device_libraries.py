@@ -86,3 +86,30 @@ def test_no_algorithm_is_said(dovetail, simulated, target):
     compiled(dovetail, target)
     dovetail.refuses(3, "run", "layers.dvt", "--inputs=in.npz", DOVETAIL_SIMULATED_LT_NO_ALGORITHM="1", **simulated,
                      says="has no algorithm for this product on this device within [0-9]+ bytes.*STATUS_NOT_SUPPORTED")
+
+
+def test_one_kernel_here_and_there(dovetail, simulated, target):
+    """The same problem has kernels of the same name on the processor and on the device; each step gets its own."""
+    random = np.random.default_rng(7)
+    u, v = (random.standard_normal(extents).astype(np.float32) for extents in [(512, 128), (128, 512)])
+    nodes = [makers.node("Softmax", "x", "y", name="here"), makers.node("MatMul", "z u", "a"),
+             makers.node("MatMul", "a v", "b"), makers.node("MatMul", "b u", "c"),
+             makers.node("Softmax", "c", "s", name="there"), makers.node("MatMul", "s v", "p"),
+             makers.node("MatMul", "c v", "q")]
+    model = makers.model(nodes, [makers.value("x", [128, 128]), makers.value("z", [128, 512])],
+                         makers.of_arrays("ypq", [random.standard_normal(e, np.float32) for e in
+                                                  [(128, 128), (128, 512), (128, 512)]]),
+                         [makers.constant("u", u), makers.constant("v", v)])
+    path = dovetail.write("both.onnx", model)
+    x = random.standard_normal((128, 128)).astype(np.float32)
+    np.savez(dovetail.folder / "in.npz", x=x, z=np.zeros((128, 512), np.float32))
+    dovetail("compile", path, ESTIMATE, f"--target={target}", "--only=native,reference", "-o", "both.dvt")
+    steps = {step["nodes"]: step for step in json.loads(dovetail("explain", "both.dvt", "--json").stdout)["steps"]}
+    here, there = steps["here"], steps["there"]
+    assert (here["on_device"], there["on_device"]) == (False, True)
+    assert here["problem"] == there["problem"] and here["kernel"] == there["kernel"]
+    dovetail("run", "both.dvt", "--inputs=in.npz", "--output=out.npz", **simulated)
+    with np.load(dovetail.folder / "out.npz") as found:
+        powers = np.exp(x - x.max(axis=1, keepdims=True))
+        np.testing.assert_allclose(found["y"], powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
+        np.testing.assert_allclose(found["p"], np.full((128, 128), 1 / 128) @ v, rtol=0, atol=1e-3)
