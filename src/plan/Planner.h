@@ -38,9 +38,9 @@ struct MemoryBound {
     None
   };
   static constexpr double kShare = 1.3;
-  static constexpr uint64_t kLeastShare = uint64_t(1) << 20; ///< little beside any process
+  static constexpr uint64_t kLeastShare = uint64_t(768) << 10; ///< little beside any process
   /// What the runtime takes beside all that is in the accounts of a plan, as it was measured.
-  static constexpr uint64_t kOwnBytes = uint64_t(320) << 10;
+  static constexpr uint64_t kOwnBytes = uint64_t(800) << 10;
   Kind kind = Kind::Share;
   uint64_t bytes = 0;
 

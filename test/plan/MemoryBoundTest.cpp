@@ -35,7 +35,7 @@ TEST(MemoryBound, isAShareOfWeightsAndArena) {
   memory.weights = 100 << 20;
   memory.arena = 10 << 20;
   EXPECT_EQ(MemoryBound{}.of(memory), (uint64_t(143) << 20) - MemoryBound::kOwnBytes);
-  EXPECT_EQ(MemoryBound{}.of({}), uint64_t(1) << 20); // little beside any process
+  EXPECT_EQ(MemoryBound{}.of({}), MemoryBound::kLeastShare);
 }
 
 } // namespace
