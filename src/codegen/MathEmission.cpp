@@ -187,7 +187,7 @@ Values reduceLarge(Emitter &e, Value wide) {
   for (double piece : pieces) {
     weight /= 16777216;
     Value product = e.mul(wide, d(piece * weight));
-    turns = e.add(turns, e.fma(e.floor(e.mul(product, d(0.25))), d(-4), product));
+    turns = e.add(turns, e.fma(e.truncate(e.mul(product, d(0.25))), d(-4), product));
   }
   Value n = e.roundEven(turns);
   return {n, e.mul(e.sub(turns, n), d(1.57079632679489661923))};
@@ -407,6 +407,18 @@ Value emitFloatModulo(Emitter &e, Value x, Value y) {
   Like d{e, wideX.getType()}, c{e, x.getType()};
   Value quotient = e.truncate(e.fdiv(wideX, wideY));
   Value r = e.fma(e.neg(quotient), wideY, wideX);
+  // A quotient of more than 53 bits leaves a multiple of the divisor; further steps, as exact, take
+  // it away. Those of f32 have at most 277 bits.
+  Value large = e.ge(e.abs(quotient), d(0x1p53));
+  if (isa<VectorType>(x.getType()))
+    large = e.reduce(Emitter::Reduction::Or, large);
+  auto further = [&] {
+    Value rest = r;
+    for (int step = 0; step < 5; ++step)
+      rest = e.fma(e.neg(e.truncate(e.fdiv(rest, wideY))), wideY, rest);
+    return Values{rest};
+  };
+  r = e.ifElse(large, further, [&] { return Values{r}; })[0];
   // The quotient may have been rounded up across a whole number.
   Value size = e.abs(wideY), wrong = e.lt(e.mul(r, wideX), d(0));
   r = e.select(wrong, e.select(e.lt(r, d(0)), e.add(r, size), e.sub(r, size)), r);

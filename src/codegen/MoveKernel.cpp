@@ -6,6 +6,7 @@
 #include "codegen/Families.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "codegen/PointwiseEmission.h"
 #include "codegen/PulledIndex.h"
@@ -35,6 +36,11 @@ public:
   Value pull(uint32_t value, const Positions &where, Value mask) {
     if (auto number = problem.uniformLiteral(value)) {
       mlir::Type type = e.registerType(problem.value(value).type);
+      if (problem.value(value).type == DVT_I64) { // not all of which are doubles
+        int64_t whole = 0;
+        std::memcpy(&whole, problem.value(value).literal, sizeof whole);
+        return e.integerConstant(e.vectorOf(type, lanes), whole);
+      }
       return e.constant(e.vectorOf(type, lanes), *number);
     }
     int producer = problem.producerOf(value);
@@ -383,7 +389,11 @@ private:
     high[dimension] = sample.high;
     Value a = blend(source, low, samples, k + 1, mask),
           b = blend(source, high, samples, k + 1, mask);
-    return e.fma(e.sub(b, a), e.splat(sample.weight, lanes), a);
+    // Differences of infinities would be no numbers, and what weighs nothing must not count.
+    Value weight = e.splat(sample.weight, lanes);
+    Value one = e.constant(weight.getType(), 1), zero = e.constant(weight.getType(), 0);
+    Value mixed = e.fma(b, weight, e.mul(a, e.sub(one, weight)));
+    return e.select(e.eq(weight, zero), a, mixed);
   }
 
   /// Where an output position lies in the source: an f64 scalar or vector.

@@ -206,6 +206,9 @@ std::optional<TensorData> OpEmitter::constantData(Value value) const {
   if (owner == owners.end())
     return std::nullopt;
   const graph::ValueFacts &fact = facts(value);
+  // A value of a body that was imported again may stand where a constant stood.
+  if (!fact.constant)
+    return std::nullopt;
   TensorData data;
   data.type = fact.type;
   for (const Extent &extent : fact.shape) {

@@ -76,6 +76,18 @@ Status upsample(NodeImport &node) {
 Status resize(NodeImport &node) {
   if (node.version < 11)
     return oldResize(node, /*mayShrink=*/true);
+  // Of versions 11 and 12: (x + 0.5) / scale, half an element behind half_pixel.
+  if (node.version < 13 &&
+      node.text("coordinate_transformation_mode", "half_pixel") == "tf_half_pixel_for_nn") {
+    const std::string mode = node.text("mode", "nearest"),
+                      nearest = node.text("nearest_mode", "round_prefer_floor");
+    if (mode != "nearest" || (nearest != "floor" && nearest != "round_prefer_floor"))
+      return node.fail("has tf_half_pixel_for_nn with mode '{}' and nearest_mode '{}'; supported "
+                       "are nearest and floor or round_prefer_floor",
+                       mode, nearest);
+    node.set("nearest_mode", std::string(nearest == "floor" ? "round_prefer_ceil" : "ceil"));
+    node.set("coordinate_transformation_mode", std::string("half_pixel"));
+  }
   if (node.text("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize" &&
       node.operand(1))
     node.setOperand(1, {});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <numeric>
 #include <set>
 #include <sstream>
@@ -139,7 +140,9 @@ void Model::beginThreads() {
   target = plan().target;
   uint32_t threads = options.threads ? options.threads : std::clamp(target.threads, 1u, usable);
   if (options.parallel) {
-    parallelFor = options.parallel;
+    std::memcpy(&hostParallel, options.parallel,
+                std::min<size_t>(options.parallel->struct_size, sizeof hostParallel));
+    parallelFor = &hostParallel;
     return;
   }
   ownParallel = std::make_unique<ParallelFor>(threads);

@@ -148,6 +148,7 @@ private:
   std::vector<Problem> problems;
   std::vector<uint32_t> firstSteps; ///< of each block
   std::unique_ptr<ParallelFor> ownParallel;
+  dvt_parallel hostParallel{}; ///< a copy of the host's
   const dvt_parallel *parallelFor = nullptr;
   struct ConstantCheck {
     Status status = Status::success();

@@ -51,6 +51,13 @@ Status Session::feedBack(uint32_t output, uint32_t input) {
                       to.extents[d].value());
   if (outputs[output].isBound)
     return badInput("output '{}' is bound and cannot be fed back", outputName(output));
+  auto orderOf = [](const Border &border) {
+    return border.isTurned() ? border.turned->order : std::vector<uint32_t>();
+  };
+  if (orderOf(outputs[output]) != orderOf(inputs[input]))
+    return badInput("output '{}' and input '{}' lie in different orders of dimensions in this "
+                    "plan; compile the model with --state for this pair",
+                    outputName(output), inputName(input));
   for (const Border &other : inputs)
     if (other.fedFrom == output)
       return badInput("output '{}' is fed back already", outputName(output));

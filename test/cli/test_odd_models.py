@@ -171,6 +171,45 @@ CASES = {
         {"x": floats(2, 1, 5, 5), "r": np.array([[0, 0, 3, 3], [1, 1, 4, 2]], np.float32), "b": np.array([1, 0])}),
     "shape of": (model([node("Shape", "x", "s"), node("Size", "x", "n")], [value("x", [2, 3])],
                        [value("s", [2], INT64), value("n", [], INT64)]), X),
+    "a constant of a shape that the run tells": (
+        model([node("Reshape", "c s", "r"), node("Add", "r d", "y")], [value("s", [1], INT64)], [value("y", None, INT64)],
+              [constant("c", np.array([2, 3, 4, 5])), constant("d", np.array([10, 20, 30, 40]))]), {"s": np.array([4])}),
+    "int32 of more than 32 bits": (
+        model([node("Cast", "c", "n", to=INT32), node("Equal", "n five", "e"), node("And", "e x", "y")],
+              [value("x", [1], BOOL)], [value("y", [1], BOOL)],
+              [constant("c", np.array([2**32 + 5])), constant("five", np.array([5], np.int32))]), {"x": np.array([True])}),
+    "turned round, and empty": (
+        model([node("NonZero", "x", "n"), node("Slice", "n from to axis step", "y")], [value("x", [4])],
+              [value("y", None, INT64)],
+              [constant("from", np.array([-1])), constant("to", np.array([1 - 2**63])), constant("axis", np.array([1])),
+               constant("step", np.array([-1]))]), {"x": np.zeros(4, np.float32)}),
+    "a slice from in front of the first": (
+        model([node("Slice", "x from to axis step", "t"), node("Relu", "t", "y")], [value("x", [5])], [value("y", None)],
+              [constant("from", np.array([-100])), constant("to", np.array([-200])), constant("axis", np.array([0])),
+               constant("step", np.array([-1]))]), {"x": np.arange(1, 6, dtype=np.float32)}),
+    "a scale that widens": (
+        model([node("Mul", "q s", "a"), node("MatMul", "a k", "b"), node("Softmax", "b", "c"), node("MatMul", "c v", "y")],
+              [value("q", [1, 4, 8, 16]), value("k", [1, 4, 16, 8]), value("v", [1, 4, 8, 16])], [value("y", None)],
+              [constant("s", np.full((2, 1, 1, 1), 0.125, np.float32))]),
+        {"q": floats(1, 4, 8, 16), "k": floats(1, 4, 16, 8, seed=2), "v": floats(1, 4, 8, 16, seed=3)}),
+    "resized half an element further": (
+        model([node("Resize", "x roi scales", "y", mode="nearest", nearest_mode="floor",
+                    coordinate_transformation_mode="tf_half_pixel_for_nn")], [value("x", [1, 1, 4, 4])],
+              [value("y", None)], [constant("roi", np.zeros(0, np.float32)),
+                                   constant("scales", np.array([1, 1, 2, 1.5], np.float32))], opset=11),
+        {"x": floats(1, 1, 4, 4)}),
+    "resized to one": (
+        model([node("Resize", ["x", "", "", "n"], "y", mode="linear", coordinate_transformation_mode="pytorch_half_pixel")],
+              [value("x", [1, 1, 1, 49])], [value("y", None)], [constant("n", np.array([1, 1, 1, 1]))]),
+        {"x": floats(1, 1, 1, 49)}),
+    "remainders of large floats": elementwise("Mod", np.full(17, 1e20, np.float32), np.full(17, 3, np.float32), fmod=1),
+    "padded with the largest integer": (
+        model([node("Pad", "x p w", "y")], [value("x", [4], INT64)], [value("y", None, INT64)],
+              [constant("p", np.array([1, 1])), constant("w", np.int64(2**63 - 1))]), {"x": np.arange(4)}),
+    "batches of one in the middle": (
+        model([node("Transpose", "x", "t", perm=[1, 2, 0, 3]), node("MatMul", "t w", "p"), node("Add", "p b", "y")],
+              [value("x", [3, 2, 1, 8]), value("b", [2, 1, 1, 16])], [value("y", None)], [constant("w", floats(8, 16))]),
+        {"x": floats(3, 2, 1, 8, seed=2), "b": floats(2, 1, 1, 16, seed=3)}),
     "2000 ops that may fuse": (chain(2000), {"t0": floats(2, 5)}),
     "2000 ops in a row": (alternating(2000), {"t0": floats(3, 3)}),
     "300 consumers": (fan(300), {"x": floats(4)}),
@@ -235,3 +274,12 @@ def test_noise_is_no_input_of_every_model(dovetail):
     dovetail("run", "divided.dvt", "--inputs=in.npz", "--output=out.npz")
     wanted, = onnxruntime.InferenceSession(divided.SerializeToString()).run(None, given)
     np.testing.assert_array_equal(np.load(dovetail.folder / "out.npz")["y"], wanted)
+
+
+def test_infinities_stay_when_resized(dovetail):
+    made = model([node("Resize", ["x", "", "", "n"], "y", mode="linear")], [value("x", [1, 16, 4, 6])],
+                 [value("y", [1, 16, 7, 15])], [constant("n", np.array([1, 16, 7, 15]))])
+    path = dovetail.write("resize.onnx", made)
+    np.save(dovetail.folder / "x.npy", np.full((1, 16, 4, 6), -np.inf, np.float32))
+    dovetail("run", path, ESTIMATE, "--input", "x=x.npy", "--output", "out.npz")
+    assert np.all(read(dovetail.folder / "out.npz")["y"] == -np.inf)

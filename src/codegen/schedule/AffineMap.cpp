@@ -227,8 +227,9 @@ private:
   std::optional<Extent> sliceStart(const dvt_extent &extent, int64_t start, int64_t step) {
     if (isStaticExtent(extent)) {
       int64_t from = start < 0 ? std::max<int64_t>(start, -extent.value - 1) + extent.value : start;
-      return Extent(
-          std::clamp<int64_t>(from, step < 0 ? -1 : 0, step < 0 ? extent.value - 1 : extent.value));
+      const int64_t last = extent.value - 1;
+      return Extent(step < 0 ? std::clamp<int64_t>(from, std::min<int64_t>(0, last), last)
+                             : std::clamp<int64_t>(from, 0, extent.value));
     }
     if (start >= 0 && start <= extent.min - (step < 0))
       return Extent(start);

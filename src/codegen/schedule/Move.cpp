@@ -226,7 +226,8 @@ Expected<SliceBounds> readSlice(const ProblemReader &problem, const dvt_op &op) 
     int64_t extent = source.extents[axis].value;
     int64_t from = starts[i] < 0 ? std::max<int64_t>(starts[i], -extent - 1) + extent : starts[i];
     bounds.starts[axis] =
-        std::clamp<int64_t>(from, steps[i] < 0 ? -1 : 0, steps[i] < 0 ? extent - 1 : extent);
+        steps[i] < 0 ? std::clamp<int64_t>(from, std::min<int64_t>(0, extent - 1), extent - 1)
+                     : std::clamp<int64_t>(from, 0, extent);
     bounds.steps[axis] = steps[i];
   }
   return bounds;

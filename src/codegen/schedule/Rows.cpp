@@ -411,13 +411,17 @@ private:
   }
 
   /// Whether an output that shares an input's memory is written in a pass before one that reads the
-  /// input.
+  /// input, or where other rows read it.
   bool overwritesOperands() const {
     for (uint32_t i = 0; i < plan.outputs.size(); ++i) {
       int32_t alias = problem.value(plan.outputs[i].value).may_alias;
       if (alias < 0 || alias >= int32_t(problem.problem().input_count))
         continue;
       uint32_t input = problem.problem().inputs[alias];
+      // Of one along other dimensions elements are read by other rows, too.
+      const SpaceOperand *read = plan.space.find(input);
+      if (read && read->dimensions != plan.space.operands[plan.outputs[i].operand].dimensions)
+        return true;
       int first = firstPass(plan, plan.outputs[i].node);
       for (const RowsPlan::Home &home : plan.homes)
         if (home.output == i)

@@ -21,7 +21,8 @@ struct Scores {
 /// One value times a number, seen through products with constants.
 Value withoutScale(Value value, double &scale) {
   Product product = productOf(value);
-  if (product.factors.size() != 1)
+  // A constant that makes the value larger is more than a scale.
+  if (product.factors.size() != 1 || product.factors[0].getType() != value.getType())
     return value;
   scale *= product.number;
   return product.factors[0];

@@ -151,7 +151,9 @@ std::optional<Extent> clamped(const InferContext &c, const Extent &index, const 
                               bool backward, bool isEnd) {
   constexpr int64_t far = int64_t(1) << 40; // beyond every extent: INT64_MAX and the like
   std::optional<int64_t> number = index.staticValue();
-  Extent lowest = backward && isEnd ? -1 : 0, highest = backward ? extent - 1 : extent;
+  // Of an empty axis a backward slice starts at -1, where it ends.
+  const Extent highest = backward ? extent - 1 : extent;
+  const Extent lowest = !backward ? Extent(0) : isEnd ? Extent(-1) : c.least(0, highest);
   if (number && *number < -far)
     return lowest;
   if (number && *number > far)

@@ -291,7 +291,9 @@ bool fits(const InferContext &c, const Extent &value, dvt_type type) {
     return true;
   SymbolRange range = c.range(value);
   // Extents beyond 2^31 are no valid 32-bit shape arithmetic in any model: symbols end there.
-  return type == DVT_I32 ? range.min >= INT32_MIN : range.min >= 0 && range.max <= 1;
+  if (type == DVT_I32) // a number is known, and wraps
+    return range.min >= INT32_MIN && (!value.isStatic() || range.max <= INT32_MAX);
+  return range.min >= 0 && range.max <= 1;
 }
 
 Status castTo(InferContext &c, dvt_type type) {

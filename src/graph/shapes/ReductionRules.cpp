@@ -78,8 +78,14 @@ Status reduce(InferContext &c) {
   }
   c.result(0, c.type(0), reduced(c.shape(0), axes, keep));
   std::optional<Elements> elements = c.elements(0);
-  if (elements && axes.size() == rank && (c.type(0) == DVT_I64 || c.type(0) == DVT_I32))
-    c.resultElements(0, {reduceAll(c, *elements)});
+  if (elements && axes.size() == rank && (c.type(0) == DVT_I64 || c.type(0) == DVT_I32)) {
+    std::optional<Extent> all = reduceAll(c, *elements);
+    std::optional<int64_t> number = all ? all->staticValue() : std::nullopt;
+    if (all && (all->isOverflow() ||
+                (c.type(0) == DVT_I32 && number && (*number < INT32_MIN || *number > INT32_MAX))))
+      all.reset(); // the op wraps
+    c.resultElements(0, {all});
+  }
   return Status::success();
 }
 

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that keep elements and their order. Small integer tensors keep their tracked elements.
+#include <algorithm>
+
 #include "graph/shapes/ShapeRules.h"
 
 namespace dovetail::graph {
 namespace {
 
 Status viewed(InferContext &c, Shape shape) {
+  // Elements are counted by extents: of those that are not known nothing is.
+  const bool isStatic = std::all_of(shape.begin(), shape.end(),
+                                    [](const Extent &extent) { return extent.isStatic(); });
   c.result(0, c.type(0), std::move(shape));
-  if (std::optional<Elements> elements = c.elements(0))
+  if (std::optional<Elements> elements = isStatic ? c.elements(0) : std::nullopt)
     c.resultElements(0, std::move(*elements));
   return Status::success();
 }

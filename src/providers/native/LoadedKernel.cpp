@@ -150,7 +150,18 @@ Expected<std::unique_ptr<LoadedKernel>> LoadedKernel::load(const ProblemReader &
         return badInput("{}", *broken);
   }
   std::erase_if(kernel->demands, isSettled);
-  kernel->divisors = codegen::divisorInputs(problem);
+  for (uint32_t input : codegen::divisorInputs(problem)) {
+    if (!kernel->constants[input] || !args.constants || !args.constants[input]) {
+      kernel->divisors.push_back(input);
+      continue;
+    }
+    // As they were given: the padding of packed ones is zero.
+    const TensorShapes::Shape &shape = kernel->shapes[input];
+    const int64_t count = std::accumulate(shape.extents.begin(), shape.extents.end(), int64_t(1),
+                                          std::multiplies<>());
+    if (auto place = codegen::findZero(shape.type, args.constants[input], count))
+      return badInput("integer division by zero: input {} has one at element {}", input, *place);
+  }
   return kernel;
 }
 

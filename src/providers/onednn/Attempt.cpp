@@ -158,6 +158,11 @@ Attributes Maker::attributes(const std::vector<PostOp> &postOps, Style style,
       arguments.push_back(
           {DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, {}, -1, number});
     } else if (step.kind == PostOp::Kind::Binary) {
+      // Where it broadcasts along several dimensions, the library finds its elements as if it were
+      // dense.
+      if (step.operand.wideDims() > 1 && step.operand.dims != match.result.dims &&
+          !providers::isDense(step.operand.dims, step.operand.strides))
+        return {};
       Desc desc = step.operand.wideDims() > 1 ? styled(step.operand, style) : plain(step.operand);
       if (!desc)
         return {};

@@ -69,6 +69,8 @@ bool makeAttention(Maker &maker) {
   if (mask.isPresent()) {
     if (mask.dims.size() > 4)
       return maker.refuse("attention: masks of up to four dimensions are supported");
+    if (mask.dims.empty() || mask.dims.back() != k->dims[2])
+      return maker.refuse("attention: masks that stop short of the last keys are not supported");
     steps.push_back({PostOp::Kind::Binary, dnnl_binary_add, 0, 0, mask.withRank(4)});
   }
   const int64_t groups = q->dims[1] / k->dims[1];

@@ -7,17 +7,49 @@
 #include <cmath>
 #include <cstring>
 
+#include <sys/mman.h>
+
 #include "providers/onednn/HalfConversion.h"
 
 namespace dovetail::onednn {
 
+namespace {
+
+/// Memory for a while that goes back to the system at once: what a thread that packs frees, its
+/// allocator would keep.
+class Scratch {
+public:
+  explicit Scratch(size_t bytes) : bytes(bytes) {
+    if (bytes > 0)
+      memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+  ~Scratch() {
+    if (memory != MAP_FAILED)
+      ::munmap(memory, bytes);
+  }
+  Scratch(const Scratch &) = delete;
+  void *get() const { return memory; }
+  bool isThere() const { return bytes == 0 || memory != MAP_FAILED; }
+
+private:
+  size_t bytes;
+  void *memory = MAP_FAILED;
+};
+
+} // namespace
+
 bool Kernel::reorder(const Desc &from, const void *source, const Desc &to, void *destination) {
+  dnnl_primitive_attr_t attributesHandle = nullptr;
   dnnl_primitive_desc_t description = nullptr;
   dnnl_primitive_t made = nullptr;
   dnnl_stream_t streamHandle = nullptr;
-  dnnl_memory_t fromHandle = nullptr, toHandle = nullptr;
-  if (library.reorder_primitive_desc_create(&description, from.get(), library.engine, to.get(),
-                                            library.engine, nullptr) != dnnl_success)
+  if (library.primitive_attr_create(&attributesHandle) != dnnl_success)
+    return false;
+  Attributes attributes(library, attributesHandle);
+  if (library.primitive_attr_set_scratchpad_mode(attributesHandle, dnnl_scratchpad_mode_user) !=
+          dnnl_success ||
+      library.reorder_primitive_desc_create(&description, from.get(), library.engine, to.get(),
+                                            library.engine, attributesHandle) != dnnl_success)
     return false;
   PrimitiveDesc ownedDescription(library, description);
   if (library.primitive_create(&made, description) != dnnl_success)
@@ -27,15 +59,23 @@ bool Kernel::reorder(const Desc &from, const void *source, const Desc &to, void 
       dnnl_success)
     return false;
   Stream stream(library, streamHandle);
-  if (library.memory_create(&fromHandle, from.get(), library.engine, const_cast<void *>(source)) !=
-      dnnl_success)
-    return false;
-  Memory fromMemory(library, fromHandle);
-  if (library.memory_create(&toHandle, to.get(), library.engine, destination) != dnnl_success)
-    return false;
-  Memory toMemory(library, toHandle);
-  dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, fromHandle}, {DNNL_ARG_TO, toHandle}};
-  return library.primitive_execute(made, streamHandle, 2, arguments) == dnnl_success &&
+  const Desc scratchDesc = argumentDesc(library, ownedDescription, DNNL_ARG_SCRATCHPAD);
+  const Scratch scratch(scratchDesc ? scratchDesc.bytes() : 0);
+  std::vector<Memory> memories;
+  std::vector<dnnl_exec_arg_t> arguments;
+  auto add = [&](int argument, const Desc &desc, void *bytes) {
+    dnnl_memory_t memory = nullptr;
+    if (library.memory_create(&memory, desc.get(), library.engine, bytes) != dnnl_success)
+      return false;
+    memories.emplace_back(library, memory);
+    arguments.push_back({argument, memory});
+    return true;
+  };
+  return scratch.isThere() && add(DNNL_ARG_FROM, from, const_cast<void *>(source)) &&
+         add(DNNL_ARG_TO, to, destination) &&
+         (!scratchDesc || add(DNNL_ARG_SCRATCHPAD, scratchDesc, scratch.get())) &&
+         library.primitive_execute(made, streamHandle, static_cast<int>(arguments.size()),
+                                   arguments.data()) == dnnl_success &&
          library.stream_wait(streamHandle) == dnnl_success;
 }
 

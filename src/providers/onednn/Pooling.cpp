@@ -29,9 +29,21 @@ bool readWindow(Maker &maker, const Dims &source, const Dims &result, bool globa
   if (w.kernel.size() != spatial || w.strides.size() != spatial || dilations.size() != spatial ||
       pads.size() != 2 * spatial)
     return maker.refuse(std::string(op.name()) + ": window attributes do not fit the rank");
+  // It stays where the graph did not know the extents.
+  const std::string automatic = op.string("auto_pad", "NOTSET");
+  const bool isUpper = automatic == "SAME_UPPER", isSame = isUpper || automatic == "SAME_LOWER";
+  if (automatic == "VALID")
+    pads.assign(2 * spatial, 0);
+  else if (!isSame && automatic != "NOTSET")
+    return maker.refuse(std::string(op.name()) + ": auto_pad " + automatic + " is not supported");
   for (size_t i = 0; i < spatial; ++i) {
     const int64_t extent = (w.kernel[i] - 1) * dilations[i] + 1, in = source[i + 2],
                   out = result[i + 2];
+    if (isSame) {
+      const int64_t total = std::max<int64_t>((out - 1) * w.strides[i] + extent - in, 0);
+      pads[i] = isUpper ? total / 2 : total - total / 2;
+      pads[spatial + i] = total - pads[i];
+    }
     const int64_t needed = (out - 1) * w.strides[i] + extent - in - pads[i],
                   stated = pads[spatial + i];
     if (w.strides[i] < 1 || dilations[i] < 1 || extent < 1)

@@ -155,8 +155,10 @@ bool makeResampling(Maker &maker) {
   const std::optional<std::vector<double>> scales = readScales(maker, op, source.dims, result.dims);
   if (!scales)
     return maker.refuse("resize: scales must be known when compiling");
-  for (size_t i = 2; i < rank; ++i)
-    if (source.dims[i] != result.dims[i] &&
+  // Of a scale that is not 1, or a crop, the extents may be the same and the elements others.
+  const bool crops = coordinates == "tf_crop_and_resize";
+  for (size_t i = 0; i < rank; ++i)
+    if ((crops || source.dims[i] != result.dims[i] || (*scales)[i] != 1) &&
         !agrees(mode, coordinates, rule, {source.dims[i], result.dims[i], (*scales)[i]}))
       return maker.refuse("resize: " + coordinates + " (" + (mode == "nearest" ? rule : mode) +
                           ") differs from this library's half-pixel rule for " +

@@ -57,9 +57,15 @@ bool Access::collapses(unsigned first, unsigned last,
                        const std::vector<dvt_extent> &extents) const {
   if (blockedDimension >= int(first) && blockedDimension <= int(last))
     return first == last;
-  for (unsigned d = first; d < last; ++d)
-    if (!(strides[d] == strides[d + 1] * Product::of(extents[d + 1])) && !isOne(extents[d]))
+  // The stride of a dimension of 1 means nothing: its neighbours are compared with each other.
+  unsigned next = last;
+  for (unsigned d = last; d-- > first;) {
+    if (isOne(extents[d]))
+      continue;
+    if (!(strides[d] == strides[next] * Product::of(extents[next])))
       return false;
+    next = d;
+  }
   return true;
 }
 

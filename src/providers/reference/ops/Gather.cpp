@@ -144,8 +144,11 @@ template <typename Pairs> static Status scatter(Invocation &op, Pairs pairs) {
     std::vector<W> values = op.numbers<W>(0), updates = op.numbers<W>(2);
     pairs([&](int64_t place, int64_t update) {
       W &into = values[static_cast<size_t>(place)], by = updates[static_cast<size_t>(update)];
+      bool isNone = false;
+      if constexpr (std::is_same_v<W, double>)
+        isNone = std::isnan(by);
       if (reduction == "max" || reduction == "min")
-        into = reduction == "max" ? std::max(into, by) : std::min(into, by);
+        into = isNone ? by : reduction == "max" ? std::max(into, by) : std::min(into, by);
       else if constexpr (std::is_same_v<W, double>)
         into = reduction == "add" ? into + by : into * by;
       else if (reduction == "add")

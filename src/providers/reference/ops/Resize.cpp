@@ -14,6 +14,7 @@ namespace {
 /// One axis to resize: its scale, extents and region of interest.
 struct Axis {
   double scale = 1, roiStart = 0, roiEnd = 1;
+  double length = 1; ///< the output's extent before it was rounded to an integer
   int64_t input = 1, output = 1;
 };
 
@@ -32,7 +33,7 @@ struct Settings {
 
 double sourcePosition(const Settings &settings, const Axis &axis, int64_t index) {
   double x = static_cast<double>(index), input = static_cast<double>(axis.input);
-  double length = axis.scale * input; // the output's extent before it was rounded to an integer
+  double length = axis.length;
   std::string_view transform = settings.transform;
   if (transform == "align_corners")
     return length == 1 ? 0 : x * (input - 1) / (length - 1);
@@ -141,7 +142,7 @@ static Status planAxes(const Invocation &op, std::vector<Axis> &plan) {
   TRY(op.normalizeAxes(axes, op.rank(0)));
   plan.resize(op.shape(0).size());
   for (size_t i = 0; i < plan.size(); ++i)
-    plan[i].input = plan[i].output = op.shape(0)[i];
+    plan[i].length = static_cast<double>(plan[i].input = plan[i].output = op.shape(0)[i]);
   bool haveScales = op.has(2) && op.in(2).count(), haveSizes = op.has(3) && op.in(3).count();
   if (haveScales == haveSizes)
     return op.bad("either scales or sizes must be given, and not both");
@@ -168,9 +169,9 @@ static Status planAxes(const Invocation &op, std::vector<Axis> &plan) {
     if (!axis.input && given[i] > 0 && haveSizes)
       return op.bad("axis ", axes[i], " is empty");
     axis.scale = haveScales ? given[i] : given[i] / input;
-    // The extent is defined in float: 0.7 times 10 is 7 there, and less than 7 in double.
-    float scaled = static_cast<float>(axis.input) * static_cast<float>(given[i]);
-    axis.output = static_cast<int64_t>(haveScales ? std::floor(scaled) : given[i]);
+    // As ONNX's own shape inference has it: the float scale times the extent, exactly.
+    axis.length = haveScales ? input * given[i] : given[i];
+    axis.output = static_cast<int64_t>(std::floor(axis.length));
   }
   std::string_view policy = op.text("keep_aspect_ratio_policy", "stretch");
   if (policy == "stretch" || haveScales)
@@ -185,7 +186,8 @@ static Status planAxes(const Invocation &op, std::vector<Axis> &plan) {
   for (int64_t index : axes) {
     Axis &axis = plan[static_cast<size_t>(index)];
     axis.scale = scale;
-    axis.output = static_cast<int64_t>(scale * static_cast<double>(axis.input) + 0.5);
+    axis.length = scale * static_cast<double>(axis.input);
+    axis.output = static_cast<int64_t>(axis.length + 0.5);
   }
   return {};
 }

@@ -188,6 +188,8 @@ Status roiAlign(Invocation &op) {
   Extents extents = {rois[0], x[1], height, width};
   if (!elementCount(extents) || ratio < 0 || ratio > 1024)
     return op.bad("a result of ", textOf(extents), " with sampling_ratio ", ratio);
+  if (x[2] * x[3] == 0 && *elementCount(extents) > 0)
+    return op.bad("samples of an empty image ", textOf(x));
   std::vector<double> values = op.numbers<double>(0), corners = op.numbers<double>(1), y;
   for (int64_t r = 0; r < rois[0]; ++r) {
     const double *roi = corners.data() + r * 4;
@@ -255,6 +257,10 @@ Status maxRoiPool(Invocation &op) {
     const double *roi = corners.data() + r * 5;
     if (!(roi[0] >= 0 && roi[0] < static_cast<double>(x[0])))
       return op.bad("batch index ", roi[0], " is outside [0, ", x[0] - 1, "]");
+    constexpr double kFarthest = 1e15; // places beyond are no integers of 64 bits any more
+    for (int i = 1; i < 5; ++i)
+      if (!(std::fabs(roi[i] * scale) < kFarthest))
+        return op.bad("a region with the corner ", roi[i]);
     double left = std::round(roi[1] * scale), top = std::round(roi[2] * scale);
     double binX =
         std::max(std::round(roi[3] * scale) - left + 1, 1.0) / static_cast<double>(pooled[1]);

@@ -107,10 +107,12 @@ Status unique(Invocation &op) {
       for (int64_t i = 0; i < inner; ++i) {
         auto x = static_cast<size_t>((o * length + a) * inner + i),
              y = static_cast<size_t>((o * length + b) * inner + i);
-        bool less = real         ? values[x] < values[y]
+        // Numbers that are none are one, behind all others.
+        bool noneX = real && std::isnan(values[x]), noneY = real && std::isnan(values[y]);
+        bool less = real         ? values[x] < values[y] || (noneY && !noneX)
                     : isUnsigned ? static_cast<uint64_t>(whole[x]) < static_cast<uint64_t>(whole[y])
                                  : whole[x] < whole[y];
-        bool same = real ? values[x] == values[y] : whole[x] == whole[y];
+        bool same = real ? values[x] == values[y] || (noneX && noneY) : whole[x] == whole[y];
         if (!same)
           return less ? -1 : 1;
       }
