@@ -49,7 +49,9 @@ int serveWorker(int input, int output) {
     return 2;
   rlimit limit{};
   limit.rlim_cur = limit.rlim_max = frame.header.value("memory_bytes", uint64_t(16) << 30);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // these map terabytes
   ::setrlimit(RLIMIT_AS, &limit);
+#endif
   rlimit noCore{};
   ::setrlimit(RLIMIT_CORE, &noCore);
   PluginSet::Options options;
