@@ -69,6 +69,9 @@ CASES = {
     "Compress": ("a b", {"axis": 1}, "y", [X], {"long": (np.array([1, 0, 1, 1], bool), "4 elements for 3")}),
     "RoiAlign": ("a b c", {"output_height": 2, "output_width": 2}, "y", [IMAGE, np.ones((1, 4), np.float32)], {
         "image": (i(1), "1"), "negative": (i(-1), "-1")}),
+    "MaxRoiPool": ("a b", {"pooled_shape": [2, 2]}, "y", [IMAGE], {
+        "infinite": (np.array([[0, 0, 0, np.inf, 3]], np.float32), "a region with the corner inf"),
+        "nan": (np.array([[0, np.nan, 0, 1, 1]], np.float32), "a region with the corner nan")}),
     "MaxUnpool": ("a b", {"kernel_shape": [2, 2], "strides": [2, 2]}, "y", [IMAGE[:, :, :1, :1]], {
         "outside": (i(4).reshape(1, 1, 1, 1), "4"), "negative": (i(-1).reshape(1, 1, 1, 1), "-1")}),
     "HannWindow": ("a", {}, "y", [], {"negative": (one(-1), "-1")}),

@@ -68,6 +68,15 @@ TEST(ChildProcess, LateOnesEndWithWhatTheyStarted) {
   EXPECT_TRUE(run("exec >&- 2>&-; sleep 100", milliseconds(100)).timedOut);
 }
 
+TEST(ChildProcess, ALostStatusIsNoSuccess) {
+  auto before = std::signal(SIGCHLD, SIG_IGN); // as in a host that waits for nobody
+  ChildResult result = run("echo said; exit 3");
+  std::signal(SIGCHLD, before);
+  EXPECT_FALSE(result.succeeded());
+  EXPECT_EQ(result.output, "said\n");
+  EXPECT_NE(result.ending().find("another part of this process"), std::string::npos);
+}
+
 TEST(ChildProcess, LongOutputIsCut) {
   ChildResult result = run("head -c 3000000 /dev/zero");
   EXPECT_TRUE(result.succeeded());

@@ -7,7 +7,7 @@
 //   dovetail-rtc nvrtc|hiprtc compile LIBRARY OUTPUT SOURCE [OPTION...]
 //
 // What the library says goes to standard output. Exit codes: 0 done, 1 the source is refused, 2 the
-// command line or a file is wrong, 3 there is no such library.
+// command line or a file is wrong, 3 there is no such library, or it fails by itself.
 #include <csignal>
 #include <cstdio>
 #include <fstream>

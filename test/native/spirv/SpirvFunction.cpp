@@ -174,14 +174,23 @@ private:
     }
   }
 
+  Value loadFrom(Value pointer, Type element, Value place) {
+    return isShared(pointer) ? loadShared(element, place)
+                             : loadGlobal(element, place, bytesOf(element));
+  }
+  void storeTo(Value pointer, Value value, Value place) {
+    if (isShared(pointer))
+      storeShared(value, place);
+    else
+      storeGlobal(value, place, bytesOf(value.getType()));
+  }
+
   void load(LLVM::LoadOp op) {
-    const bool inShared = isShared(op.getAddr());
     Type element = getElementTypeOrSelf(op.getType());
     Lanes loaded;
     for (unsigned lane = 0; lane < lanesOf(op.getType()); ++lane) {
       Value place = s.plus(scalar(op.getAddr()), int64_t(lane * bytesOf(element)));
-      loaded.push_back(inShared ? loadShared(element, place)
-                                : loadGlobal(element, place, bytesOf(element)));
+      loaded.push_back(loadFrom(op.getAddr(), element, place));
     }
     values[op.getResult()] = loaded;
   }
@@ -189,11 +198,7 @@ private:
     const Lanes stored = values[op.getValue()];
     for (size_t lane = 0; lane < stored.size(); ++lane) {
       const uint64_t bytes = bytesOf(stored[lane].getType());
-      Value place = s.plus(scalar(op.getAddr()), int64_t(lane * bytes));
-      if (isShared(op.getAddr()))
-        storeShared(stored[lane], place);
-      else
-        storeGlobal(stored[lane], place, bytes);
+      storeTo(op.getAddr(), stored[lane], s.plus(scalar(op.getAddr()), int64_t(lane * bytes)));
     }
   }
   void maskedLoad(LLVM::MaskedLoadOp op) {
@@ -205,8 +210,7 @@ private:
       assign(variable, otherwise[lane]);
       branch(mask[lane], [&] {
         Value place = s.plus(scalar(op.getData()), int64_t(lane * bytesOf(element)));
-        assign(variable, isShared(op.getData()) ? loadShared(element, place)
-                                                : loadGlobal(element, place, bytesOf(element)));
+        assign(variable, loadFrom(op.getData(), element, place));
       });
       loaded.push_back(read(variable));
     }
@@ -217,11 +221,7 @@ private:
     for (size_t lane = 0; lane < stored.size(); ++lane)
       branch(mask[lane], [&] {
         const uint64_t bytes = bytesOf(stored[lane].getType());
-        Value place = s.plus(scalar(op.getData()), int64_t(lane * bytes));
-        if (isShared(op.getData()))
-          storeShared(stored[lane], place);
-        else
-          storeGlobal(stored[lane], place, bytes);
+        storeTo(op.getData(), stored[lane], s.plus(scalar(op.getData()), int64_t(lane * bytes)));
       });
   }
 
