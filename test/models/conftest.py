@@ -2,6 +2,8 @@
 """Options of the whole-model tests, and what those on devices came to."""
 import pathlib
 
+import pytest
+
 import device_counts
 
 
@@ -13,6 +15,16 @@ def pytest_addoption(parser):
     parser.addoption("--device-counts", metavar="FILE", type=pathlib.Path,
                      help="write what was assembled, run and checked for devices, as JSON")
     parser.addoption("--dovetail", help="the dovetail command (default: bin/dovetail of the build folder)")
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        device_counts.send(session.config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    device_counts.receive(node.config, getattr(node, "workeroutput", {}))
 
 
 def pytest_terminal_summary(terminalreporter, config):

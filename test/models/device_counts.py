@@ -19,6 +19,18 @@ def add(config: pytest.Config, target: str, plan: dict, driver: dict, images: di
         counts[what] = counts.get(what, 0) + number
 
 
+def send(config: pytest.Config) -> None:
+    """From a worker of pytest-xdist to the process that reports."""
+    config.workeroutput["device_counts"] = config.stash.get(KEY, {})
+
+
+def receive(config: pytest.Config, worker: dict) -> None:
+    for target, numbers in worker.get("device_counts", {}).items():
+        counts = config.stash.setdefault(KEY, {}).setdefault(target, {})
+        for what, number in numbers.items():
+            counts[what] = counts.get(what, 0) + number
+
+
 def write(config: pytest.Config, path: pathlib.Path) -> None:
     path.write_text(json.dumps(config.stash.get(KEY, {})))
 
