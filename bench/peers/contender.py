@@ -14,9 +14,9 @@ import time
 
 import numpy as np
 
-# ONNX element types, which the C API shares.
-TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16, 11: np.float64}
-NUMBERS = {np.dtype(dtype): number for number, dtype in TYPES.items()}
+# ONNX element types, which the C API shares. Arrays of bf16 are its bits.
+TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16, 11: np.float64,
+         16: np.uint16}
 
 
 class Error(ctypes.Structure):
@@ -57,11 +57,13 @@ class Dovetail:
         self.model, self.session, self.held = ctypes.c_void_p(), ctypes.c_void_p(), []
         self.call("dvt_model_load", model.encode(), ctypes.byref(options), ctypes.byref(self.model))
         self.call("dvt_session_create", self.model, ctypes.byref(self.session))
-        for index, name in enumerate(self.ports("input")):
+        for index, (name, number) in enumerate(self.ports("input")):
             array = aligned(inputs[name])
+            if array.dtype != TYPES[number]:
+                raise TypeError(f"input '{name}' is given as {array.dtype}, the model takes {np.dtype(TYPES[number])}")
             extents = (ctypes.c_int64 * array.ndim)(*array.shape)
             self.held += [array, extents]
-            tensor = Tensor(array.ctypes.data, extents, None, array.ndim, NUMBERS[array.dtype], 0)
+            tensor = Tensor(array.ctypes.data, extents, None, array.ndim, number, 0)
             self.call("dvt_session_bind_input", self.session, index, ctypes.byref(tensor))
 
     def call(self, name, *arguments):
@@ -72,14 +74,14 @@ class Dovetail:
         port = Port(ctypes.sizeof(Port))
         for index in range(getattr(self.api, f"dvt_model_{direction}_count")(self.model)):
             self.call(f"dvt_model_{direction}", self.model, index, ctypes.byref(port))
-            yield port.name.decode()
+            yield port.name.decode(), port.type
 
     def run(self):
         if self.api.dvt_session_run(self.session, ctypes.byref(self.error)) != 0:
             raise RuntimeError(self.error.message.decode())
 
     def outputs(self):
-        for index, name in enumerate(self.ports("output")):
+        for index, (name, _) in enumerate(self.ports("output")):
             tensor = Tensor()
             self.call("dvt_session_output", self.session, index, ctypes.byref(tensor))
             dtype = np.dtype(TYPES[tensor.type])
@@ -125,22 +127,30 @@ class OpenVino:
         compiled = core.compile_model(network, "CPU", {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
                                                        "INFERENCE_PRECISION_HINT": "f32",
                                                        "PERFORMANCE_HINT": "LATENCY"})
-        self.compiled, self.request = compiled, compiled.create_infer_request()
+        self.compiled, self.request, self.held = compiled, compiled.create_infer_request(), []
         for port in compiled.inputs:
             array = aligned(inputs[self.name(port, inputs)])
-            self.request.set_tensor(port, openvino.Tensor(array, shared_memory=True))
+            tensor = openvino.Tensor(array, openvino.Shape(array.shape), openvino.Type.bf16) \
+                if self.is_bfloat(port) else openvino.Tensor(array, shared_memory=True)
+            self.held.append(array)
+            self.request.set_tensor(port, tensor)
 
     @staticmethod
     def name(port, known):
         return next(name for name in port.get_names() if name in known)
+
+    @staticmethod
+    def is_bfloat(port):
+        return port.get_element_type().get_type_name() == "bf16"
 
     def run(self):
         self.request.infer()
 
     def outputs(self):
         for index, port in enumerate(self.compiled.outputs):
+            data = self.request.get_output_tensor(index).data
             for name in port.get_names():
-                yield name, self.request.get_output_tensor(index).data
+                yield name, data.view(np.uint16) if self.is_bfloat(port) else data
 
     def facts(self):
         return {}

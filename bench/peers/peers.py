@@ -7,11 +7,14 @@ the same number of threads, and compute in f32. The parent asks one at a time, i
 that a busy or throttled machine strikes all alike. Processes are started anew for every heat, as the same code is
 faster or slower by where its memory comes to lie. Reported are medians, and paired ratios (contender over Dovetail, in
 the same round) with a 95 % bootstrap interval over heats and rounds. Dovetail's library-first and native-first plans
-take part, too. Outputs are compared with ONNX Runtime without optimisations; a contender that fails or is wrong is
-reported as that. How long an artifact takes to load is taken before each heat in a process of its own. Tables go to
-build/bench/peers.md and peers.json.
+take part, too; so does, with --twin, Dovetail's plan of another model with the same inputs, such as the one in f32 of a
+model in f16. A contender that cannot load the model, fails or is wrong is reported as that. Outputs are compared with
+ONNX Runtime without optimisations; where it cannot run the model, with its answer for the model's twin in f32; where it
+cannot run that either, with Dovetail's reference provider. The table says with which. How long an artifact takes to
+load is taken before each heat in a process of its own. Tables go to build/bench/peers.md and peers.json.
 """
 import argparse
+import dataclasses
 import json
 import pathlib
 import random
@@ -28,6 +31,23 @@ sys.path.insert(0, str(ROOT / "test/models"))
 import check  # noqa: E402
 
 CONTENDERS = ["dovetail", "dovetail library-first", "dovetail native-first", "onnxruntime", "openvino"]
+# Whose outputs are the truth; the next where one fails.
+JUDGES = {
+    "ONNX Runtime": lambda _, *case: check.truth_and_bounds(*case),
+    "ONNX Runtime in f32": lambda _, *case: check.twin_truth_and_bounds(*case),
+    "Dovetail's reference": check.reference_truth_and_bounds,
+}
+
+
+@dataclasses.dataclass
+class Case:
+    """A model, the file with its inputs, and what is right; or why nothing can be said about that."""
+    model: pathlib.Path
+    inputs: pathlib.Path
+    judge: str = ""
+    truth: dict = dataclasses.field(default_factory=dict)
+    bounds: dict = dataclasses.field(default_factory=dict)
+    failure: str = ""
 
 
 class Child:
@@ -69,28 +89,43 @@ def find_model(text: str) -> pathlib.Path:
     return pathlib.Path(done.stdout.strip())
 
 
-def compile_artifact(options, model: pathlib.Path, inputs: pathlib.Path, artifact: pathlib.Path, prefer: str) -> str:
+def find_case(options, model: pathlib.Path, given: dict, inputs: pathlib.Path) -> Case:
+    np.savez(inputs, **given)
+    failures = []
+    for judge, ask in JUDGES.items():
+        try:
+            return Case(model, inputs, judge, *ask(options.binary, model, given))
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            failures.append(f"{judge}: {error}")
+    return Case(model, inputs, failure="nothing to compare with: " + "; ".join(failures))
+
+
+def is_ours(contender: str) -> bool:
+    return contender.partition(" ")[0] in ("dovetail", "twin")
+
+
+def compile_artifact(options, case: Case, artifact: pathlib.Path, prefer: str) -> str:
     """What went wrong, or nothing. The chosen plan comes first and measures; the sides are planned by the same times."""
     budget = options.budget if prefer == "cost" else 0
-    command = [options.binary, "compile", model, "--inputs", inputs, "--prefer", prefer, "-o", artifact, "--threads",
-               str(options.threads), "--budget", str(budget), *options.compile_options]
+    command = [options.binary, "compile", case.model, "--inputs", case.inputs, "--prefer", prefer, "-o", artifact,
+               "--threads", str(options.threads), "--budget", str(budget), *options.compile_options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"compile: {done.stderr.strip()}"
 
 
-def prepare(options, name: str, model: pathlib.Path, inputs: pathlib.Path, folder: pathlib.Path) -> str:
+def prepare(options, name: str, case: Case, folder: pathlib.Path) -> str:
     """Compiles what the contender needs. What went wrong, or nothing."""
+    if case.failure or not is_ours(name):
+        return case.failure
     engine, _, side = name.partition(" ")
-    if engine != "dovetail":
-        return ""
-    return compile_artifact(options, model, inputs, folder / f"{name}.dvt", side.removesuffix("-first") or "cost")
+    prefer = side.removesuffix("-first") if engine == "dovetail" and side else "cost"
+    return compile_artifact(options, case, folder / f"{name}.dvt", prefer)
 
 
-def start(options, name: str, model: pathlib.Path, inputs: pathlib.Path, folder: pathlib.Path) -> Child:
-    engine = name.partition(" ")[0]
-    path = folder / f"{name}.dvt" if engine == "dovetail" else model
+def start(options, name: str, case: Case, folder: pathlib.Path) -> Child:
+    engine, path = ("dovetail", folder / f"{name}.dvt") if is_ours(name) else (name, case.model)
     library = options.binary.parent.parent / "lib/libdovetail.so"
-    return Child(name, [engine, str(path), str(inputs), str(options.threads), str(library),
+    return Child(name, [engine, str(path), str(case.inputs), str(options.threads), str(library),
                         str(folder / f"{name}.npz")])
 
 
@@ -133,23 +168,24 @@ def race(options, children: list[Child], order: random.Random) -> dict[str, list
 def bench(options, name: str) -> list[dict]:
     model = find_model(name)
     given = check.make_inputs(model, check.OPEN.get(model.stem, {}))
-    truth, bounds = check.truth_and_bounds(model, given)
-    rows = {contender: {"model": model.stem, "contender": contender} for contender in options.contenders}
-    facts, times = ({contender: [] for contender in rows} for _ in range(2))
     order = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as text:
         folder = pathlib.Path(text)
-        inputs = folder / "inputs.npz"
-        np.savez(inputs, **given)
+        cases = dict.fromkeys(options.contenders, find_case(options, model, given, folder / "inputs.npz"))
+        if options.twin:
+            twin = find_model(options.twin)
+            cases[f"twin {twin.stem}"] = find_case(options, twin, check.cast_inputs(given, model, twin),
+                                                   folder / "twin.npz")
+        rows = {contender: {"model": model.stem, "contender": contender} for contender in cases}
+        facts, times, loads = ({contender: [] for contender in rows} for _ in range(3))
         for contender, row in rows.items():
-            if failure := prepare(options, contender, model, inputs, folder):
+            if failure := prepare(options, contender, cases[contender], folder):
                 row["failure"] = failure
-        loads = {contender: [] for contender in rows}
         for _ in range(options.heats):
             for contender in rows:
-                if contender.startswith("dovetail") and "failure" not in rows[contender]:
-                    loads[contender].append(loading(options, inputs, folder / f"{contender}.dvt"))
-            children = [start(options, contender, model, inputs, folder)
+                if is_ours(contender) and "failure" not in rows[contender]:
+                    loads[contender].append(loading(options, cases[contender].inputs, folder / f"{contender}.dvt"))
+            children = [start(options, contender, cases[contender], folder)
                         for contender, row in rows.items() if "failure" not in row]
             heat = race(options, [child for child in children if not child.failure], order)
             for child in children:
@@ -164,10 +200,11 @@ def bench(options, name: str) -> list[dict]:
             if "failure" in row:
                 continue
             with np.load(folder / f"{contender}.npz") as arrays:
-                found = check.compare(truth, bounds, dict(arrays))
+                found = check.compare(cases[contender].truth, cases[contender].bounds, dict(arrays))
             row |= {"ms": float(np.median(np.concatenate(times[contender]))),
                     "heats_ms": [float(np.median(heat)) for heat in times[contender]],
-                    "rounds": sum(map(len, times[contender])), "error": found.error, "right": found.right,
+                    "rounds": sum(map(len, times[contender])), "error": found.error, "bound": found.bound,
+                    "right": found.right, "judge": cases[contender].judge,
                     **{key: float(np.median([fact[key] for fact in facts[contender]])) for key in facts[contender][0]}}
             if loads[contender]:
                 row |= {"loads_ms": loads[contender], "load_ms": float(np.median(loads[contender]))}
@@ -178,18 +215,20 @@ def bench(options, name: str) -> list[dict]:
 
 def table(rows: list[dict]) -> str:
     lines = ["| model | contender | median ms | over Dovetail (95 %) | private memory | artifact + arena | "
-             "loading without packing | result |",
-             "|---|---|---|---|---|---|---|---|"]
+             "loading without packing | result | compared with |",
+             "|---|---|---|---|---|---|---|---|---|"]
     mib = lambda row, *keys: f"{sum(row[key] for key in keys) / 2**20:.1f} MiB" if all(k in row for k in keys) else ""
     for row in rows:
         if "failure" in row:
-            lines.append(f"| {row['model']} | {row['contender']} | | | | | | failed: {row['failure'][:120]} |")
+            why = " ".join(row["failure"].replace("|", "/").split())[:120]
+            lines.append(f"| {row['model']} | {row['contender']} | | | | | | failed: {why} | |")
             continue
         over = f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})" if "ratio" in row else ""
         right = "right" if row["right"] else f"WRONG by {row['error']:.2g}"
         lines.append(f"| {row['model']} | {row['contender']} | {row['ms']:.2f} | {over} | {mib(row, 'private_bytes')} | "
                      f"{mib(row, 'file_bytes', 'arena_bytes')} | "
-                     f"{format(row['load_ms'], '.0f') + ' ms' if 'load_ms' in row else ''} | {right} |")
+                     f"{format(row['load_ms'], '.0f') + ' ms' if 'load_ms' in row else ''} | {right} | "
+                     f"{row['judge']} |")
     return "\n".join(lines)
 
 
@@ -198,6 +237,8 @@ def main() -> None:
     parser.add_argument("--models", type=lambda text: text.split(","), default=["ppocr_cls", "mobilenet_v3_large"],
                         help="names from models/, or ONNX files")
     parser.add_argument("--contenders", type=lambda text: text.split(","), default=CONTENDERS)
+    parser.add_argument("--twin", default="", metavar="NAME",
+                        help="one more contender: Dovetail with this model, given the same inputs in its types")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--heats", type=int, default=4, help="all processes are started anew for each")
     parser.add_argument("--rounds", type=int, default=40, help="of all heats, at most")
@@ -215,7 +256,8 @@ def main() -> None:
         print(table(rows), flush=True)
         (options.out / "peers.md").write_text(table(rows) + "\n")
         (options.out / "peers.json").write_text(json.dumps(rows, indent=1))
-    sys.exit(any("failure" in row or not row["right"] for row in rows if row["contender"] == "dovetail"))
+    ours = [row for row in rows if row["contender"].startswith("twin ") or row["contender"] == "dovetail"]
+    sys.exit(any("failure" in row or not row["right"] for row in ours))
 
 
 if __name__ == "__main__":
