@@ -168,11 +168,13 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
   addCacheTo(app);
   app.add_flag("--no-cache", noCache, "neither read nor write the plan cache");
   addSizesTo(app);
-  app.add_option(
-         "--memory", memory,
-         "SIZE, such as 200MiB: private memory that the plan may take (default: 1.3 times "
-         "weights, f16 and bf16 ones as large as f32, and intermediate results, less 0.3MiB for "
-         "the runtime, but at least 1MiB); none: any")
+  app.add_option("--memory", memory,
+                 fmt::format("SIZE, such as 200MiB: private memory that the plan may take "
+                             "(default: {} times weights, f16 and bf16 ones as large as f32, and "
+                             "intermediate results, less {}KiB for the runtime, but at least "
+                             "{}KiB); none: any",
+                             plan::MemoryBound::kShare, plan::MemoryBound::kOwnBytes >> 10,
+                             plan::MemoryBound::kLeastShare >> 10))
       ->each(note("--memory"));
   app.add_option(
          "--runs-per-load", runsPerLoad,
