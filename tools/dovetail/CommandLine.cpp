@@ -325,17 +325,7 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
 
 PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only,
                       bool runsOnly) {
-  PluginSet::Options options;
-  options.runsOnly = runsOnly;
-  options.folders = session.environment.pluginFolders;
-  options.vendorPath = session.environment.vendorPath;
-  options.deviceDrivers = session.environment.deviceDrivers;
-  options.only = only;
-  PluginSet plugins = PluginSet::load(options);
-  for (const PluginSet::Failure &failure : plugins.failures())
-    session.log(failure.expected ? LogLevel::Info : LogLevel::Warning,
-                "the plug-in {} is not used: {}", failure.file, failure.reason);
-  return plugins;
+  return dovetail::loadPlugins(session.environment, session.log, only, runsOnly);
 }
 
 int runCommandLine(CLI::App &app, int argc, char **argv, const int &exitCode) {
