@@ -153,7 +153,7 @@ typedef struct dvt_compile_options {
   const char *prefer;     /* "library", "native" or NULL */
   const char *only;       /* comma-separated providers that may be used, or NULL */
   const char *dimensions; /* "N=1,H=224": values of symbolic dimensions, comma-separated, or NULL */
-  const char *lock_file;  /* for replay, or NULL */
+  const char *lock_file;  /* must be NULL: "replay" reads the plan cache, see cache_path */
   const char *cache_path; /* plan cache; NULL: the user's */
   double measure_seconds; /* budget; 0: default */
   const char *plugin_path, *vendor_path; /* as in dvt_load_options */
@@ -167,8 +167,8 @@ typedef struct dvt_compile_options {
                           are timed, or NULL */
   const char *memory; /* private memory that the plan may take: "200MiB" (bytes, KiB, MiB or GiB) or
                          "none"; NULL: 1.3 times weights (halves as large as f32) and
-                         intermediate results, less 0.3MiB for the runtime, but at least
-                         1MiB */
+                         intermediate results, less 800KiB for the runtime, but at least
+                         768KiB */
   const char *kernels; /* manifests of your own kernels for the target, which is a device: paths of
                           files *.json separated by ':', or NULL. The sources they name are compiled
                           by CUDA's or ROCm's compilers */

@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "support/Plugin.h"
-
 namespace dovetail {
 namespace {
 
@@ -51,6 +49,21 @@ Environment Environment::detect() {
   std::filesystem::path plugins = defaultPluginFolder();
   environment.worker = (plugins.parent_path().parent_path() / "bin" / "dovetail-worker").string();
   return environment;
+}
+
+PluginSet loadPlugins(const Environment &environment, const Log &log,
+                      const std::vector<std::string> &only, bool runsOnly) {
+  PluginSet::Options options;
+  options.runsOnly = runsOnly;
+  options.folders = environment.pluginFolders;
+  options.vendorPath = environment.vendorPath;
+  options.deviceDrivers = environment.deviceDrivers;
+  options.only = only;
+  PluginSet plugins = PluginSet::load(options);
+  for (const PluginSet::Failure &failure : plugins.failures())
+    log(failure.expected ? LogLevel::Info : LogLevel::Warning, "the plug-in {} is not used: {}",
+        failure.file, failure.reason);
+  return plugins;
 }
 
 } // namespace dovetail

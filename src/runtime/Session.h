@@ -2,7 +2,8 @@
 //
 // One user of a model: its bindings, its memory and its runs. One thread at a time uses a session,
 // but any may cancel it; several sessions of one model run at once. With the extents of the run
-// before, a run without control flow allocates nothing.
+// before, a run without control flow allocates nothing, but what libraries do by themselves and
+// conversions to layouts that a substitute of the planned kernel wants.
 // The body of a control-flow step is run by a session of its own inside the one of the block around
 // it: it has inputs, outputs, frames and memory as the model has, and knows the symbols around it.
 #pragma once

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 import makers
-from command import ESTIMATE, Command
+from command import ESTIMATE, ROOT, Command
 
 
 @pytest.fixture
@@ -146,6 +146,26 @@ def test_memory(dovetail):
     assert re.search(r"memory: .* beside 1.00 MiB of weights: packed constants .*; the bound is 64.00 MiB",
                      dovetail("explain", "out.dvt").stdout)
     assert "--memory changes nothing" in dovetail("run", "out.dvt", "--memory=none").stderr
+
+
+def stated_share(text: str) -> tuple[float, int, int]:
+    """The share of weights and arena, what is taken off it, and the least bound, as a text for users has them."""
+    said = re.search(r"(\d\.\d+) times weights.* less (\d+)KiB for the runtime, but at least (\d+)KiB",
+                     " ".join(text.split()))
+    assert said, text
+    return float(said[1]), int(said[2]) * 1024, int(said[3]) * 1024
+
+
+@pytest.mark.parametrize("columns", [8, 1024], ids=["the least", "a share"])
+def test_default_of_memory(dovetail, columns):
+    """The help and the header of the C API state the bound that is kept to."""
+    dovetail.write("product.onnx", makers.product(8, 512, columns))
+    memory = json.loads(dovetail("explain", "product.onnx", ESTIMATE, "--json").stdout)["memory"]
+    for text in dovetail("compile", "--help").stdout, (ROOT / "include/dovetail/dovetail.h").read_text():
+        share, own, least = stated_share(text)
+        of_model = int(share * (memory["weight_bytes"] + memory["arena_bytes"])) - own
+        assert (of_model > least) == (columns == 1024)
+        assert memory["bound_bytes"] == max(of_model, least)
 
 
 def test_replay_of_nothing(dovetail, tiny):

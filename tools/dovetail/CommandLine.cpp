@@ -168,11 +168,13 @@ void CommonOptions::addPlanningTo(CLI::App &app) {
   addCacheTo(app);
   app.add_flag("--no-cache", noCache, "neither read nor write the plan cache");
   addSizesTo(app);
-  app.add_option(
-         "--memory", memory,
-         "SIZE, such as 200MiB: private memory that the plan may take (default: 1.3 times "
-         "weights, f16 and bf16 ones as large as f32, and intermediate results, less 0.3MiB for "
-         "the runtime, but at least 1MiB); none: any")
+  app.add_option("--memory", memory,
+                 fmt::format("SIZE, such as 200MiB: private memory that the plan may take "
+                             "(default: {} times weights, f16 and bf16 ones as large as f32, and "
+                             "intermediate results, less {}KiB for the runtime, but at least "
+                             "{}KiB); none: any",
+                             plan::MemoryBound::kShare, plan::MemoryBound::kOwnBytes >> 10,
+                             plan::MemoryBound::kLeastShare >> 10))
       ->each(note("--memory"));
   app.add_option(
          "--runs-per-load", runsPerLoad,
@@ -323,17 +325,7 @@ Expected<Settings> makeSettings(const CommonOptions &options) {
 
 PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only,
                       bool runsOnly) {
-  PluginSet::Options options;
-  options.runsOnly = runsOnly;
-  options.folders = session.environment.pluginFolders;
-  options.vendorPath = session.environment.vendorPath;
-  options.deviceDrivers = session.environment.deviceDrivers;
-  options.only = only;
-  PluginSet plugins = PluginSet::load(options);
-  for (const PluginSet::Failure &failure : plugins.failures())
-    session.log(failure.expected ? LogLevel::Info : LogLevel::Warning,
-                "the plug-in {} is not used: {}", failure.file, failure.reason);
-  return plugins;
+  return dovetail::loadPlugins(session.environment, session.log, only, runsOnly);
 }
 
 int runCommandLine(CLI::App &app, int argc, char **argv, const int &exitCode) {

@@ -69,8 +69,7 @@ struct Settings {
 };
 
 Expected<Settings> makeSettings(const CommonOptions &options);
-/// `only` empty: all. Commands that compile load all: the reference folds constants whatever may be
-/// chosen from. `runsOnly`: for a plan that is made, see dvt_host.
+/// As the driver's function of that name (driver/Environment.h).
 PluginSet loadPlugins(const Settings &session, const std::vector<std::string> &only,
                       bool runsOnly = false);
 

@@ -80,9 +80,9 @@ Status compile(const char *modelPath, const char *artifactPath, const dvt_compil
     return badInput("dvt_compile needs the path of a model and of the artifact");
   CompileOptions options;
   options.environment = Environment::detect();
-  std::vector<std::string> plugins = splitList(given.plugin_path, ':');
+  std::vector<std::string> folders = splitList(given.plugin_path, ':');
   options.environment.pluginFolders.insert(options.environment.pluginFolders.begin(),
-                                           plugins.begin(), plugins.end());
+                                           folders.begin(), folders.end());
   if (given.vendor_path)
     options.environment.vendorPath =
         std::string(given.vendor_path) + ":" + options.environment.vendorPath;
@@ -112,12 +112,8 @@ Status compile(const char *modelPath, const char *artifactPath, const dvt_compil
   planner.worker.plugins = options.environment.pluginFolders;
   planner.worker.vendorPath = options.environment.vendorPath;
   planner.worker.only = planner.only;
-  PluginSet::Options pluginOptions;
-  pluginOptions.folders = options.environment.pluginFolders;
-  pluginOptions.vendorPath = options.environment.vendorPath;
-  pluginOptions.only = planner.only;
-  auto set = std::make_shared<const PluginSet>(PluginSet::load(pluginOptions));
-  auto compilation = compileModel(modelPath, options, set);
+  auto plugins = std::make_shared<const PluginSet>(loadPlugins(options.environment, options.log));
+  auto compilation = compileModel(modelPath, options, plugins);
   if (!compilation)
     return compilation.takeError();
   return writeArtifact(compilation->plan, artifactPath);
