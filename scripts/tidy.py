@@ -6,8 +6,9 @@ clang-tidy cannot read g++'s precompiled headers nor some of its flags, so it ge
 database of its own without them, in BUILD/tidy. Sources with MLIR take half a minute each and are
 left out. What passed is remembered in the cache folder, beside what scripts/setup keeps there, and
 not looked at again, in this checkout or another, until the source, a header that it includes, its
-flags or the configuration change. When the budget is used up, the rest is named and left for the
-next run. The exit status is 1 if anything was found.
+flags or the configuration change. What differs from the default branch comes first, then what
+includes that, then what was changed last. When the budget is used up, the rest is named and left for
+the next run. The exit status is 1 if anything was found.
 """
 import argparse
 import concurrent.futures
@@ -71,6 +72,49 @@ def identity(entry: dict, headers: list[pathlib.Path], shared: bytes) -> str:
     return state.hexdigest()
 
 
+def git(*arguments: str) -> list[str]:
+    """What git says of the checkout, by lines; nothing where it has nothing to say."""
+    try:
+        done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return []
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def changed_files() -> set[pathlib.Path]:
+    """Those that differ from the commit at which the default branch was left, new ones included."""
+    branches = [*git("symbolic-ref", "--short", "refs/remotes/origin/HEAD"), "main", "master"]
+    bases = (git("merge-base", "HEAD", branch) for branch in branches)
+    base = next((lines[0] for lines in bases if lines), "HEAD")
+    names = [*git("diff", "--name-only", "--no-renames", base), *git("ls-files", "--others", "--exclude-standard")]
+    return {ROOT / name for name in names}
+
+
+def commit_times() -> dict[pathlib.Path, int]:
+    """When each file was last committed. In a new checkout all files are of the same age."""
+    times = {}
+    committed = 0
+    for line in git("log", "--format=%x00%ct", "--name-only", "--no-renames"):
+        if line.startswith("\0"):
+            committed = int(line[1:])
+        elif line:
+            times.setdefault(ROOT / line, committed)
+    return times
+
+
+def by_interest(headers_of: dict[str, list[pathlib.Path]]) -> list[str]:
+    """The sources, given with the headers that each includes, in the order in which to look at them."""
+    changed, times = changed_files(), commit_times()
+
+    def place(source: str) -> tuple:
+        path = pathlib.Path(source)
+        distance = 0 if path in changed else 1 if changed.intersection(headers_of[source]) else 2
+        written = path.stat().st_mtime
+        return distance, -(written if path in changed else times.get(path, written)), source
+
+    return sorted(headers_of, key=place)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
@@ -89,12 +133,13 @@ def main() -> int:
     shared = version + (ROOT / ".clang-tidy").read_bytes()
     every = sorted({*ROOT.glob("src/**/*.h"), *ROOT.glob("include/**/*.h"), *ROOT.glob("test/**/*.h")})
     headers = included(build)
-    waiting = {}  # the source: where it is remembered
+    waiting, headers_of = {}, {}  # by source: where it is remembered; what it includes
     for entry in entries:
         built = re.search(r" -o (\S+)", entry["command"])
-        stamp = cache / identity(entry, headers.get(built[1] if built else "", every), shared)
-        if not stamp.exists():
-            waiting.setdefault(entry["file"], stamp)
+        mine = headers.get(built[1] if built else "", every)
+        stamp = cache / identity(entry, mine, shared)
+        if not stamp.exists() and waiting.setdefault(entry["file"], stamp) is stamp:
+            headers_of[entry["file"]] = mine
     deadline = time.monotonic() + options.budget
     unseen = []
 
@@ -109,18 +154,18 @@ def main() -> int:
             return ""
         return run.stdout + (run.stderr if not run.stdout else "")
 
-    newest = sorted(waiting, key=os.path.getmtime, reverse=True)
     found = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for text in filter(None, pool.map(check, newest)):
+        for text in filter(None, pool.map(check, by_interest(headers_of))):
             print(text, end="", file=sys.stderr, flush=True)
             found += 1
     total = len({entry["file"] for entry in entries})
     print(f"clang-tidy: {total} sources: {total - len(waiting)} seen before, {len(waiting) - len(unseen)} now, "
           f"{found} with findings")
     if unseen:
-        print(f"clang-tidy: {len(unseen)} not seen, because the {options.budget:g} s were used up: "
-              f"{' '.join(sorted(unseen))}")
+        print(f"clang-tidy: left for the next run: {' '.join(sorted(unseen))}")
+        print(f"clang-tidy: {len(unseen)} of {total} sources were NOT seen, because the {options.budget:g} s were used "
+              f"up; all are by: python3 scripts/tidy.py {options.build} --budget=inf")
     return 1 if found else 0
 
 

@@ -67,6 +67,8 @@ bool wantsDump(const CompileOptions &options, const std::string &stage) {
 /// The model as tables.
 Expected<plan::OpTable> readTable(const std::string &path, const CompileOptions &options,
                                   const PluginSet &plugins) {
+  if (options.planner.progress)
+    options.planner.progress("reading the model", 0, 0, "");
   FrontendOptions frontend;
   frontend.dims = options.dims;
   frontend.inputExtents = options.inputExtents;

@@ -170,6 +170,11 @@ private:
   Status observe(Contender &contender);
   void endSessions();
   Expected<Plan> takeChampion();
+  /// Tells of a stage before it begins; while plans run nothing is told.
+  void announce(const char *stage, size_t done, size_t total, const std::string &what) const {
+    if (options.planner.progress)
+      options.planner.progress(stage, done, total, what);
+  }
   plan::PlanCache::Key keyOf(const std::string &what, const std::string &texts) const {
     return {what + " " + hashHex(texts), options.target.text(), "plans", "5", "measured"};
   }
@@ -228,10 +233,11 @@ Status WholeModelChoice::startAll(const std::vector<Contender *> &among, bool is
 /// From the cache where these were compared before.
 Expected<std::vector<plan::Heat>> WholeModelChoice::race(const std::vector<size_t> &numbers) {
   std::vector<Contender *> among;
-  std::string texts;
+  std::string texts, names;
   for (size_t number : numbers) {
     among.push_back(contenders[number].get());
     texts += among.back()->text;
+    names += (names.empty() ? "" : ", ") + among.back()->name;
   }
   auto key = keyOf("whole model", fmt::format("{}{}", ++racesOf[texts], texts));
   if (auto known = cache.find(key))
@@ -241,6 +247,7 @@ Expected<std::vector<plan::Heat>> WholeModelChoice::race(const std::vector<size_
     return heats;
   constexpr int kHeats = 3;
   for (int number = 0; number < kHeats; ++number) {
+    announce("racing whole plans", static_cast<size_t>(number), kHeats, names);
     if (Status status = startAll(among, number == 0); !status)
       return status.takeError();
     auto heat = runHeat(among);
@@ -268,6 +275,7 @@ Status WholeModelChoice::observe(Contender &contender) {
     planner.observe(contender.plan, steps);
     return Status::success();
   }
+  announce("timing steps", 0, 0, contender.name);
   // Its races may be known and its steps not, where a compilation ended in between.
   if (!contender.session && options.planner.select != plan::Select::Replay)
     if (Status status = start(contender, plugins, options); !status)

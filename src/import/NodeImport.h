@@ -3,8 +3,8 @@
 // A node on its way from the op-set version it was written for to the newest definition of its op.
 // The rule of its op family rewrites operands and attributes in place, emits further ops where the
 // new definition needs them, or replaces the node as a whole; then it is emitted. libonnx's own
-// converter is not used: it rebuilds the model with copies of all weights, leaves out bodies and
-// functions, and stops at the first op that it has no adapter for.
+// converter is not used: it drops functions, gives old ways of resizing another meaning, and names
+// no node in what it refuses (docs/decisions/0010-import-is-our-own.md).
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include "plan/PlannerState.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "plan/InPlace.h"
 #include "plan/StridedViews.h"
@@ -160,12 +161,13 @@ Expected<bool> Planner::State::isServed(const Problem &problem) {
 /// Regions and their problems. Where a problem lets a kernel work in place and that costs some
 /// offers, the region comes a second time, at the end, with the problem that does not. There it
 /// also comes over strided operands, where a kernel takes them.
-Status Planner::State::formProblems() {
+Status Planner::State::formProblems(const Report &report) {
   regions = formRegions(table);
   std::vector<uint32_t> views = addStridedViews(table);
   std::vector<std::pair<Region, RegionProblem>> apart;
   for (const Region &region : regions) {
     RegionProblem problem = makeProblem(table, region);
+    report("forming problems", problems.size(), regions.size(), problem.problem);
     if (auto strided = overStridedViews(table, problem, views)) {
       RegionProblem both = *strided;
       auto served = allowInPlace(table, region, both) ? isServed(both.problem) : false;
@@ -216,8 +218,9 @@ Expected<std::vector<PosedProblem>> Planner::State::posedProblems() {
   Jobs jobs;
   std::vector<State *> all;
   collect(all);
+  auto ignore = [](const char *, size_t, size_t, const Problem &) {};
   for (State *part : all)
-    if (Status status = part->propose(jobs, [](size_t, size_t, const Problem &) {}); !status)
+    if (Status status = part->propose(jobs, ignore); !status)
       return status.takeError();
   return std::move(jobs.list);
 }
@@ -232,12 +235,16 @@ Status Planner::State::evaluate() {
     options.log(LogLevel::Debug, "kernels for free extents are timed at {}",
                 sizesText(representative));
   auto lastReport = start;
-  auto report = [&](size_t done, size_t total, const Problem &problem) {
+  std::string_view lastStage;
+  auto report = [&](const char *stage, size_t done, size_t total, const Problem &problem) {
+    if (!options.progress)
+      return;
     auto now = std::chrono::steady_clock::now();
-    if (!options.progress || now - lastReport < std::chrono::milliseconds(100))
+    if (stage == lastStage && now - lastReport < std::chrono::milliseconds(100))
       return;
     lastReport = now;
-    options.progress(done, total, summary(problem));
+    lastStage = stage;
+    options.progress(stage, done, total, summary(problem));
   };
   // Everything is proposed first: with that a plan exists, and it is known what is at stake where.
   if (options.device) {
@@ -274,12 +281,12 @@ Status Planner::State::evaluate() {
 
 /// Forms the regions and asks the providers for what they offer.
 Status Planner::State::propose(Jobs &jobs, const Report &report) {
-  if (Status formed = formProblems(); !formed)
+  if (Status formed = formProblems(report); !formed)
     return formed;
   regionEvaluations.assign(regions.size(), nullptr);
   lateEvaluations.assign(regions.size(), nullptr);
   onDevice.assign(regions.size(), nullptr);
-  if (Status status = proposeOnDevice(); !status)
+  if (Status status = proposeOnDevice(report); !status)
     return status;
   auto ask = [&](const Problem &problem, const SymbolValues &values,
                  bool single) -> Expected<const Evaluation *> {
@@ -304,7 +311,7 @@ Status Planner::State::propose(Jobs &jobs, const Report &report) {
   for (uint32_t region = 0; region < regions.size(); ++region) {
     const Problem &problem = problems[region].problem;
     bool single = regions[region].units.size() == 1;
-    report(region, regions.size(), problem);
+    report("asking providers", region, regions.size(), problem);
     auto evaluation = ask(problem, representative, single);
     if (!evaluation)
       return evaluation.takeError();
@@ -322,7 +329,7 @@ Status Planner::State::propose(Jobs &jobs, const Report &report) {
 
 /// The same problems under the device's target. Regions over extents that another step finds out
 /// stay on the processor.
-Status Planner::State::proposeOnDevice() {
+Status Planner::State::proposeOnDevice(const Report &report) {
   if (!deviceEvaluations)
     return Status::success();
   size_t open = 0;
@@ -334,6 +341,7 @@ Status Planner::State::proposeOnDevice() {
       ++open;
       continue;
     }
+    report("asking for the device", region, regions.size(), problem.problem);
     auto evaluation = deviceEvaluations->of(problem.problem, representative);
     if (!evaluation)
       return evaluation.takeError();
@@ -367,7 +375,7 @@ Status Planner::State::measure(const Jobs &jobs, const Report &report) {
       statistics.complete = false;
       break;
     }
-    report(i, turns.size(), job.problem);
+    report("measuring", i, turns.size(), job.problem);
     if (Status status = evaluations.measure(job.problem, job.representative, turns[i].budgetMillis);
         !status)
       return status;

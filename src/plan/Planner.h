@@ -30,6 +30,11 @@ struct ForcedChoice {
   std::string algorithm; ///< provider:algorithm
 };
 
+/// Told of a stage as it begins and goes on: how much of it is done, of how much in all. `total` is
+/// 0 where nobody knows.
+using ProgressCallback = std::function<void(const std::string &stage, size_t done, size_t total,
+                                            const std::string &what)>;
+
 /// What private memory a plan may take: packed constants, code, what comes with libraries, arena.
 struct MemoryBound {
   enum class Kind : uint8_t {
@@ -69,8 +74,7 @@ struct PlannerOptions {
   /// or known from the machine that has it (Tuning.h).
   std::optional<Target> device;
   Log log;
-  /// done of total problems; called about ten times a second at most.
-  std::function<void(size_t done, size_t total, const std::string &what)> progress;
+  ProgressCallback progress;  ///< in stages of many small parts about ten times a second at most
   std::function<bool()> stop; ///< polled between problems: true ends measuring with what is there
 };
 

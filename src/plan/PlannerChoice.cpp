@@ -313,11 +313,14 @@ void Planner::State::addConversions(bool measuredOnly) {
 Expected<bool> Planner::State::learnOfChosen(const CoverSolution &solution) {
   constexpr double kMillis = 30;
   bool any = false;
+  size_t done = 0;
+  const size_t total = solution.conversions.size() + solution.options.size();
   auto learn = [&](const Problem &problem, const SymbolValues &values,
                    dvt_memory_kind memory) -> Status {
     std::string text = problem.text();
     if (!evaluationsFor(memory).known(text)) {
       any = true;
+      announce("asking about what was chosen", done - 1, total, summary(problem));
       if (auto evaluation = evaluationsFor(memory).of(problem, values); !evaluation)
         return evaluation.takeError();
     }
@@ -325,11 +328,13 @@ Expected<bool> Planner::State::learnOfChosen(const CoverSolution &solution) {
         !evaluations.lacksMeasuring(text) || !evaluations.budgetLeft())
       return Status::success();
     any = true;
+    announce("measuring what was chosen", done - 1, total, summary(problem));
     return evaluations.measure(problem, values, kMillis);
   };
   for (uint32_t index : solution.conversions) {
     const ConversionMeaning &meaning = conversionMeanings[index];
     const CoverConversion &conversion = cover.conversions[index];
+    ++done;
     if (meaning.reorders)
       if (Status status =
               learn(meaning.problem, representative,
@@ -340,6 +345,7 @@ Expected<bool> Planner::State::learnOfChosen(const CoverSolution &solution) {
   for (uint32_t index : solution.options) {
     const OptionMeaning &meaning = optionMeanings[index];
     bool late = meaning.kind == OptionMeaning::Kind::LateBound;
+    ++done;
     if (meaning.kind != OptionMeaning::Kind::Kernel && !late)
       continue;
     const Problem &problem = problems[meaning.region].problem;
@@ -356,9 +362,13 @@ Expected<bool> Planner::State::learnOfChosen(const CoverSolution &solution) {
 /// answer must be sought again without it.
 Expected<bool> Planner::State::buildChosen(const CoverSolution &solution) {
   bool lost = false;
+  size_t done = 0;
+  const size_t total = solution.options.size() + solution.conversions.size();
   auto build = [&](const Problem &problem, const Trial *trial) {
+    ++done;
     if (!trial || trial->built)
       return Status::success();
+    announce("building what was chosen", done - 1, total, summary(problem));
     Status status = evaluationsFor(trial->candidate.memory).build(problem, *trial, representative);
     lost |= !trial->usable();
     return status;
@@ -497,7 +507,7 @@ Status Planner::State::measurePromising(const Jobs &jobs, const std::vector<doub
       if (!evaluations.budgetLeft(kShare))
         break;
       const PosedProblem &job = jobs.list[number];
-      report(done++, wanted.size(), job.problem);
+      report("measuring what promises most", done++, wanted.size(), job.problem);
       status = evaluations.measure(job.problem, job.representative, millisOf[number]);
       if (!status)
         break;
@@ -526,6 +536,10 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
   bool thorough = false;
   for (int round = 0;; ++round) {
     const bool isLast = round >= kMostRounds; // nothing is learned any more; kernels may be lost
+    announce("choosing", 0, 0,
+             prefer == Prefer::Cost      ? "the cheapest kernels"
+             : prefer == Prefer::Library ? "libraries first"
+                                         : "own kernels first");
     formCover(prefer, isLast);
     if (isLast)
       boundHints[prefer].isKnown = false;

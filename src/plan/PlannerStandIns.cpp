@@ -51,9 +51,11 @@ Status Planner::State::buildRivals(const CoverSolution &solution) {
       continue;
     const Problem &problem = problems[meaning.region].problem;
     const Trial *own = ownRival(*onDevice[meaning.region], *meaning.trial, problem);
-    if (own && !own->built)
-      if (Status status = deviceEvaluations->build(problem, *own, representative); !status)
-        return status;
+    if (!own || own->built)
+      continue;
+    announce("building stand-ins", 0, 0, summary(problem));
+    if (Status status = deviceEvaluations->build(problem, *own, representative); !status)
+      return status;
   }
   return Status::success();
 }
@@ -106,12 +108,16 @@ Expected<const Trial *> Planner::State::builtStandIn(const std::string &text,
 }
 
 Status Planner::addStandIns(Plan &plan) {
+  size_t done = 0;
+  const size_t total = plan.stepCount();
   for (PlanBlock &block : plan.blocks)
     for (PlanStep &step : block.steps) {
+      ++done;
       const Candidate &chosen = step.choice.candidate;
       if (step.kind != StepKind::Kernel || chosen.memory == DVT_MEMORY_DEVICE ||
           !isLibrary(chosen.provider))
         continue;
+      state->announce("building stand-ins", done - 1, total, step.label);
       auto found = state->builtStandIn(plan.problems[step.problem], chosen);
       if (!found)
         return found.takeError();

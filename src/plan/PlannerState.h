@@ -140,12 +140,19 @@ struct Planner::State {
     std::vector<ProblemShare> shares;
     std::map<std::string, size_t> byText;
   };
-  using Report = std::function<void(size_t done, size_t total, const Problem &problem)>;
+  using Report =
+      std::function<void(const char *stage, size_t done, size_t total, const Problem &problem)>;
+  /// For stages of few parts, or of parts that take their time.
+  void announce(const char *stage, size_t done = 0, size_t total = 0,
+                const std::string &what = {}) const {
+    if (options.progress)
+      options.progress(stage, done, total, what);
+  }
   Status evaluate();
   Expected<std::vector<PosedProblem>> posedProblems();
   Status propose(Jobs &jobs, const Report &report);
   Status measure(const Jobs &jobs, const Report &report);
-  Status formProblems();
+  Status formProblems(const Report &report);
   Expected<bool> isServed(const Problem &problem);
   Expected<bool> costsOffers(const Problem &problem, const Problem &restricted);
   bool hasNode(const std::string &name) const;
@@ -175,7 +182,7 @@ struct Planner::State {
                           ConversionMeaning &meaning, double &cost);
   bool addReorder(uint32_t value, uint32_t from, uint32_t to, dvt_memory_kind memory,
                   bool measuredOnly, ConversionMeaning &meaning, double &cost);
-  Status proposeOnDevice();
+  Status proposeOnDevice(const Report &report);
   bool dominates(const CoverOption &other, const CoverOption &option) const;
   double bytesOfValue(uint32_t value) const {
     auto count = elementCount(table.values[value].extents).evaluate(representative);

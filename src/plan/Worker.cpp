@@ -102,6 +102,8 @@ Expected<Evaluation> Worker::attempt(const Problem &problem, const EvaluationOpt
     if (frame.header.contains("phase")) {
       fall.label = frame.header.value("label", "");
       fall.phase = frame.header.value("phase", "");
+      if (options.report)
+        options.report(fall.label, fall.phase.c_str());
       continue;
     }
     fall = {};

@@ -28,6 +28,7 @@ struct WorkerOptions {
   /// Address space beyond which allocations fail; UINT64_MAX: none. Drivers of devices reserve more
   /// than there is memory.
   uint64_t memoryBytes = uint64_t(16) << 30;
+  PhaseReport report; ///< told of each phase of each candidate as the worker begins it; or empty
 };
 
 class Worker {

@@ -313,10 +313,26 @@ def test_cache_of_an_older_version(dovetail, filled_cache):
     assert dovetail("run", path, *MEASURE, "--cache=cache").stderr == ""
 
 
-def test_full_cache_is_said_once(dovetail, filled_cache):
-    """Writing to the cache fails, and the run succeeds."""
+def test_cache_that_fills_up_is_said_once(dovetail, filled_cache):
+    """Nothing more can be written to it from some point on: the run succeeds, and remembers nothing."""
+    path = dovetail.write("two.onnx", makers.tiny())
+    dovetail.write("cache/plans.sqlite", filled_cache)
+    count = "SELECT count(*) FROM evaluations"
+    with sqlite3.connect(dovetail.folder / "cache/plans.sqlite") as database:
+        database.execute("CREATE TRIGGER full BEFORE INSERT ON evaluations BEGIN SELECT RAISE(FAIL, 'it is full'); END")
+        before = database.execute(count).fetchone()
+    assert re.search("the plan cache cache/plans.sqlite cannot be written: .*; measurements of this run are not kept",
+                     warned(dovetail, "run", path, "--only=native,reference", "--cache=cache"))
+    with sqlite3.connect(dovetail.folder / "cache/plans.sqlite") as database:
+        assert database.execute(count).fetchone() == before
+
+
+def test_cache_without_room_for_a_byte(dovetail, filled_cache):
+    """It cannot be opened for writing, which is known before anything is measured."""
     path = dovetail.write("two.onnx", makers.tiny())
     dovetail.write("cache/plans.sqlite", filled_cache)
     done = dovetail.raw("run", path, *MEASURE, "--cache=cache", largest_file=1)
-    assert done.returncode in (0, 3), done.stderr
-    assert len(done.stderr.splitlines()) == 1 and "plan cache" in done.stderr
+    assert (done.returncode, done.stdout) == (3, "")
+    assert re.fullmatch("dovetail: error: the plan cache cache/plans.sqlite cannot be written: .*; choose another "
+                        "folder with --cache DIR, or none with --no-cache\n", done.stderr)
+    assert dovetail("run", path, ESTIMATE, "--cache=cache").stderr == ""  # and is as good as before

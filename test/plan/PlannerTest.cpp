@@ -156,6 +156,31 @@ TEST_F(PlannerTest, secondRunMeasuresNothing) {
   EXPECT_EQ(kernelsOf(*first), kernelsOf(*third));
 }
 
+TEST_F(PlannerTest, tellsItsStages) {
+  std::vector<std::string> stages;
+  options.progress = [&](const std::string &stage, size_t done, size_t total, const std::string &) {
+    EXPECT_TRUE(total == 0 ? done == 0 : done < total) << stage << " " << done << " of " << total;
+    if (stages.empty() || stages.back() != stage)
+      stages.push_back(stage);
+  };
+  // Each after the one before it; others may lie between them.
+  auto expectInOrder = [&](const std::vector<std::string> &expected) {
+    auto at = stages.begin();
+    for (const std::string &stage : expected) {
+      at = std::find(at, stages.end(), stage);
+      ASSERT_NE(at, stages.end()) << stage;
+    }
+  };
+  TableSketch sketch = twoBranches();
+  ASSERT_TRUE(plan(sketch, false, true));
+  expectInOrder({"forming problems", "asking providers", "measuring what promises most", "choosing",
+                 "building stand-ins"});
+  stages.clear();
+  options.select = Select::Estimate;
+  ASSERT_TRUE(plan(sketch, false));
+  expectInOrder({"forming problems", "asking providers", "choosing", "building what was chosen"});
+}
+
 TEST_F(PlannerTest, withoutBudgetTheChosenIsBuiltCheckedAndRemembered) {
   TableSketch sketch = twoBranches();
   options.budgetSeconds = 0;

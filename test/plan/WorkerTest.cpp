@@ -116,6 +116,28 @@ TEST(Worker, proposesWithoutBuilding) {
   EXPECT_EQ(proposed->candidate.estimateMicros, 6);
 }
 
+TEST(Worker, tellsWhatItIsAt) {
+  WorkerOptions options = workerOptions();
+  options.only = {"toy"};
+  std::vector<std::string> told;
+  options.report = [&](const std::string &label, const char *phase) {
+    told.push_back(label + " " + phase);
+  };
+  Worker worker(options, Target::host(1));
+  auto evaluation = evaluate(worker, {"toy"});
+  ASSERT_TRUE(evaluation) << evaluation.error().message;
+  const Trial *toy = trialOf(*evaluation, "toy");
+  ASSERT_TRUE(toy);
+  auto at = [&](const std::string &what) {
+    return std::find(told.begin(), told.end(), what) - told.begin();
+  };
+  const auto end = static_cast<std::ptrdiff_t>(told.size());
+  const std::string label = toy->candidate.label();
+  EXPECT_LT(at("toy: propose"), at(label + " compile"));
+  EXPECT_LT(at(label + " compile"), at(label + " time"));
+  EXPECT_LT(at(label + " time"), end);
+}
+
 TEST(Worker, takesTheTruthOfConversionsFromTheirLayout) {
   // The only candidates are in layouts that are not row-major, the reference's included.
   WorkerOptions options = workerOptions();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/tidy.py with a clang-tidy that only notes what it is asked: findings fail, what passed is remembered."""
+import importlib.util
 import json
 import os
 import pathlib
@@ -63,4 +64,79 @@ def test_findings_fail_every_time(tidy):
 def test_what_the_budget_leaves_out_is_named(tidy):
     said, code, asked = tidy("--budget=0")
     assert (code, asked) == (0, [])
-    assert "2 not seen" in said and all(source in said for source in SOURCES)
+    assert all(source in said for source in SOURCES)
+    *_, last = said.splitlines()
+    assert last.startswith("clang-tidy: 2 of 2 sources were NOT seen, because the 0 s were used up; all are by: ")
+    command = last.partition("all are by: ")[2].split()
+    assert command[:2] == ["python3", "scripts/tidy.py"] and tidy(*command[3:])[1:] == (0, SOURCES)
+
+
+def test_nothing_is_said_of_a_budget_that_suffices(tidy):
+    assert "NOT seen" not in tidy()[0]
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """scripts/tidy.py as a module, and a repository in which it believes to stand."""
+    spec = importlib.util.spec_from_file_location("tidy", ROOT / "scripts/tidy.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    for name in "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE":  # as a hook of git's would have them
+        monkeypatch.delenv(name, raising=False)
+    return module, Checkout(tmp_path)
+
+
+class Checkout:
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self.git("init", "-q", "-b", "main")
+
+    def git(self, *arguments, **environment):
+        subprocess.run(["git", "-C", self.folder, "-c", "user.name=n", "-c", "user.email=e", *arguments], check=True,
+                       capture_output=True, env={**os.environ, **environment})
+
+    def write(self, *names):
+        for name in names:
+            (self.folder / name).write_text(f"{name}\n{len(list(self.folder.iterdir()))}\n")
+
+    def commit(self, day: int, *names):
+        self.write(*names)
+        self.git("add", *names)
+        self.git("commit", "-q", "-m", "m", GIT_COMMITTER_DATE=f"2020-01-{day:02} 00:00:00 +0000")
+
+    def order(self, module, **headers) -> list[str]:
+        """Of all sources here; `headers`: which they include, by their names without an ending."""
+        found = {str(path): [self.folder / f"{header}.h" for header in headers.get(path.stem, [])]
+                 for path in sorted(self.folder.glob("*.cpp"))}
+        return [pathlib.Path(source).stem for source in module.by_interest(found)]
+
+
+def test_what_was_committed_last_comes_first(checkout):
+    module, tree = checkout
+    for day, name in (2, "b"), (4, "d"), (3, "c"), (1, "a"):
+        tree.commit(day, f"{name}.cpp")
+    for path in tree.folder.glob("*.cpp"):
+        os.utime(path, (0, 0))  # as if it had just been cloned
+    assert tree.order(module) == ["d", "c", "b", "a"]
+
+
+def test_what_the_default_branch_lacks_comes_before(checkout):
+    module, tree = checkout
+    tree.commit(1, "base.h", "branch.cpp", "edited.cpp", "includes.cpp")
+    tree.commit(9, "late.cpp")
+    tree.git("checkout", "-q", "-b", "work")
+    tree.commit(2, "branch.cpp", "base.h")
+    tree.write("edited.cpp", "new.cpp")
+    for age, name in enumerate(["new", "edited", "branch"]):
+        os.utime(tree.folder / f"{name}.cpp", (1000 - age, 1000 - age))
+    assert tree.order(module, includes=["base"], late=["other"]) == ["new", "edited", "branch", "includes", "late"]
+
+
+def test_without_git_the_newest_comes_first(checkout, monkeypatch):
+    module, tree = checkout
+    tree.write("a.cpp", "b.cpp")
+    os.utime(tree.folder / "a.cpp", (1000, 1000))
+    os.utime(tree.folder / "b.cpp", (2000, 2000))
+    monkeypatch.setenv("PATH", str(tree.folder))
+    assert tree.order(module) == ["b", "a"]

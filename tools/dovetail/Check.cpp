@@ -17,6 +17,7 @@
 #include "CheckReport.h"
 #include "CommandLine.h"
 #include "OpenedModel.h"
+#include "Progress.h"
 #include "plan/Evaluations.h"
 #include "plan/SharedTurns.h"
 #include "plan/Worker.h"
@@ -43,13 +44,13 @@ Expected<std::vector<SharedProblem>> collect(const CheckOptions &options, const 
                                              const PluginSet &plugins, CheckReport &report) {
   std::vector<SharedProblem> problems;
   std::unordered_map<std::string, size_t> known;
-  Progress progress("reading model");
+  Progress progress;
   for (const std::string &path : options.models) {
     if (isArtifactFile(path))
       return badInput("{} is an artifact, which holds one plan; candidates are checked on the "
                       "problems of a model",
                       path);
-    progress.show(report.modelCount() + 1, options.models.size(), path);
+    progress.show("reading model", report.modelCount() + 1, options.models.size(), path);
     CompileOptions compile = compileOptions(settings, {});
     compile.states = options.common.states;
     auto posed = problemsOf(path, compile, plugins);
@@ -95,7 +96,7 @@ private:
   CheckReport &report;
   std::vector<SharedProblem> &problems;
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-  Progress progress{"checking"};
+  Progress progress;
 
   std::mutex mutex; ///< of all that follows, of records and of the report
   plan::SharedTurns turns;
@@ -128,7 +129,7 @@ Status Checking::run() {
   work();
   for (std::thread &other : others)
     other.join();
-  progress.clear();
+  Progress::erase();
   if (failure)
     return std::move(*failure);
   return Status::success();
@@ -142,7 +143,7 @@ std::optional<size_t> Checking::take() {
   auto turn = turns.next(now.count());
   if (turn) {
     std::string text = problems[open[*turn]].posed.problem.text();
-    progress.show(finished, open.size(), text);
+    progress.show("checking", finished, open.size(), text);
     settings.log(LogLevel::Debug, "{}", text);
   }
   return turn;

@@ -14,8 +14,8 @@
 #include <optional>
 
 #include <fmt/ranges.h>
-#include <unistd.h>
 
+#include "Progress.h"
 #include "device/DeviceDescription.h"
 #include "driver/UserKernels.h"
 
@@ -230,6 +230,7 @@ Status readSizes(const std::vector<std::string> &texts, const char *option, Symb
 
 void logToStandardError(void *, int level, const char *message) {
   constexpr const char *kNames[] = {"debug", "note", "warning", "error"};
+  Progress::erase();
   std::fprintf(stderr, "dovetail: %s: %s\n", kNames[level < 0 || level > 3 ? 3 : level], message);
 }
 
@@ -353,6 +354,7 @@ int runCommandLine(CLI::App &app, int argc, char **argv, const int &exitCode) {
 }
 
 int fail(const Error &error) {
+  Progress::erase();
   std::fprintf(stderr, "dovetail: error: %s\n", error.message.c_str());
   switch (error.kind) {
   case ErrorKind::BadInput:
@@ -375,22 +377,6 @@ std::string duration(double micros) {
   if (micros < 1e6)
     return fmt::format("{:.{}f} ms", micros / 1e3, micros < 1e4 ? 2 : micros < 1e5 ? 1 : 0);
   return fmt::format("{:.1f} s", micros / 1e6);
-}
-
-Progress::Progress(const char *verb) : verb(verb), terminal(::isatty(STDERR_FILENO) != 0) {}
-
-void Progress::clear() {
-  if (shown)
-    std::fprintf(stderr, "\r\033[K");
-  shown = false;
-}
-
-void Progress::show(size_t done, size_t total, const std::string &what) {
-  if (!terminal)
-    return;
-  shown = true;
-  std::fprintf(stderr, "\r\033[K%s %zu of %zu: %s", verb, done, total, what.substr(0, 60).c_str());
-  std::fflush(stderr);
 }
 
 } // namespace dovetail::cli

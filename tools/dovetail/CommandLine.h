@@ -79,20 +79,6 @@ int fail(const Error &error);
 /// "12.3 us", "4.56 ms", "1.2 s"
 std::string duration(double micros);
 
-/// A line on standard error that rewrites itself, on a terminal only.
-class Progress {
-public:
-  explicit Progress(const char *verb = "measuring");
-  ~Progress() { clear(); }
-  void show(size_t done, size_t total, const std::string &what);
-  void clear();
-
-private:
-  const char *verb;
-  bool terminal;
-  bool shown = false;
-};
-
 /// Parses, and runs what the callbacks of `app` do; returns the exit code.
 int runCommandLine(CLI::App &app, int argc, char **argv, const int &exitCode);
 

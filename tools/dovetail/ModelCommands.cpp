@@ -10,6 +10,7 @@
 
 #include "Explain.h"
 #include "OpenedModel.h"
+#include "Progress.h"
 #include "Tokens.h"
 #include "artifact/Artifact.h"
 #include "driver/UserKernels.h"
@@ -29,6 +30,9 @@ struct ModelOptionsCli {
   TokenOptions tokens;
   bool all = false, withoutMeasured = false, profile = false;
 };
+
+/// Between runs that are timed a terminal has little to draw.
+constexpr std::chrono::seconds kBetweenLines{1};
 
 double millis(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
@@ -88,12 +92,16 @@ int runRun(const ModelOptionsCli &options) {
   if (!session)
     return fail(session.error());
   std::vector<double> times;
-  for (unsigned i = 0; i < std::max(1u, options.repeat); ++i) {
+  const unsigned runs = std::max(1u, options.repeat);
+  Progress progress(kBetweenLines);
+  for (unsigned i = 0; i < runs; ++i) {
+    progress.show("running", i, runs);
     auto start = Clock::now();
     if (Status status = (*session)->run(); !status)
       return fail(status.error());
     times.push_back(millis(Clock::now() - start));
   }
+  Progress::erase();
   auto outputs = outputsOf(**session);
   if (!options.output.empty())
     if (Status status = writeNpz(options.output, outputs); !status)
@@ -139,12 +147,14 @@ int runBench(const ModelOptionsCli &options) {
   auto begin = Clock::now();
   double firstMillis = 0;
   constexpr unsigned kWarmUps = 3;
+  Progress progress(kBetweenLines);
   for (unsigned i = 0;; ++i) {
     bool enough = options.runs > 0
                       ? times.size() >= options.runs
                       : times.size() >= 10 && millis(Clock::now() - begin) > options.seconds * 1000;
     if (enough)
       break;
+    progress.show("timing runs", times.size(), options.runs);
     std::vector<double> steps;
     auto start = Clock::now();
     if (Status status = (*session)->run(options.profile ? &steps : nullptr); !status)
@@ -159,6 +169,7 @@ int runBench(const ModelOptionsCli &options) {
     for (size_t s = 0; s < steps.size(); ++s)
       stepSums[s] += steps[s];
   }
+  Progress::erase();
   std::sort(times.begin(), times.end());
   auto at = [&](double share) {
     return times[std::min(times.size() - 1, static_cast<size_t>(share * times.size()))];
@@ -222,18 +233,14 @@ int runCompile(const ModelOptionsCli &options) {
   giveInputs(compile, *given);
   compile.states = options.common.states;
   auto start = Clock::now();
-  Expected<Compilation> compilation = Error{};
-  {
-    Progress progress;
-    compile.planner.progress = [&](size_t done, size_t total, const std::string &what) {
-      progress.show(done, total, what);
-    };
-    compilation = compileModel(options.model, compile, plugins);
-  }
+  Progress progress;
+  compile.planner.progress = progress.callback();
+  auto compilation = compileModel(options.model, compile, plugins);
   if (!compilation)
     return fail(compilation.error());
   if (compilation->plan.blocks.empty() || !options.stages.stopAfter.empty())
     return 0;
+  progress.show("writing", 0, 0);
   ArtifactOptions artifactOptions;
   artifactOptions.measured = !options.withoutMeasured;
   if (Status status = writeArtifact(compilation->plan, output, artifactOptions); !status)
@@ -241,6 +248,7 @@ int runCompile(const ModelOptionsCli &options) {
   if (!options.temps.empty())
     if (Status status = saveTemps(compilation->plan, session->environment, options.temps); !status)
       return fail(status.error());
+  Progress::erase();
   double seconds = millis(Clock::now() - start) / 1000;
   const auto &statistics = compilation->statistics;
   if (options.common.json) {
@@ -284,6 +292,8 @@ Expected<std::optional<Plan>> planForDevice(const ModelOptionsCli &options,
   CompileOptions compile = compileOptions(*session, options.stages);
   giveInputs(compile, given);
   compile.states = options.common.states;
+  Progress progress;
+  compile.planner.progress = progress.callback();
   auto compilation = compileModel(options.model, compile,
                                   std::make_shared<const PluginSet>(loadPlugins(*session, {})));
   if (!compilation)

@@ -12,6 +12,7 @@
 
 #include <fmt/ranges.h>
 
+#include "Progress.h"
 #include "artifact/ArtifactFormat.h"
 #include "driver/WholeModel.h"
 
@@ -141,6 +142,7 @@ CompileOptions compileOptions(const Settings &session, const StageOptions &stage
   options.stopAfter = stages.stopAfter;
   options.dumps = stages.dumps;
   options.dump = [](const std::string &, const std::string &text) {
+    Progress::erase();
     std::fputs(text.c_str(), stderr);
   };
   options.log = session.log;
@@ -160,6 +162,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   modelOptions.log = session->log;
   modelOptions.alternatives = true;
   modelOptions.deviceDrivers = session->environment.deviceDrivers;
+  Progress progress;
   auto start = std::chrono::steady_clock::now();
   if (opened.isArtifact) {
     if (!stages.stopAfter.empty() || !stages.dumps.empty() || !common.force.empty() ||
@@ -170,6 +173,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
     modelOptions.findPlugins = [&](const std::vector<std::string> &names) {
       return opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, names, true));
     };
+    progress.show("loading", 0, 0);
     auto model = Model::load(path, modelOptions);
     if (!model)
       return model.takeError();
@@ -183,10 +187,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
   opened.plugins = std::make_shared<const PluginSet>(loadPlugins(*session, {}));
   modelOptions.plugins = opened.plugins;
   CompileOptions options = compileOptions(*session, stages);
-  Progress progress;
-  options.planner.progress = [&](size_t done, size_t total, const std::string &what) {
-    progress.show(done, total, what);
-  };
+  options.planner.progress = progress.callback();
   giveInputs(options, given);
   options.states = common.states;
   auto compilation = compileModel(path, options, opened.plugins);
@@ -202,6 +203,7 @@ Expected<OpenedModel> openModel(const std::string &path, const CommonOptions &co
     session->log(LogLevel::Warning,
                  "the budget of {} s ended before all candidates were timed; --budget gives more",
                  common.budget);
+  progress.show("loading", 0, 0);
   start = std::chrono::steady_clock::now();
   modelOptions.threads = session->target.threads;
   auto model = Model::create(std::move(compilation->plan), modelOptions);

@@ -4,8 +4,10 @@
 // every report.
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
 
 #include "CommandLine.h"
+#include "Progress.h"
 #include "plan/Worker.h"
 
 namespace dovetail::cli {
@@ -18,6 +20,21 @@ struct ProblemOptions {
   bool noTiming = false;
 };
 
+/// Says what the worker is at. While it times candidates nothing is drawn: that takes a core.
+plan::PhaseReport reportTo(Progress &progress) {
+  return [&progress, tried = size_t(0), isTiming = false](const std::string &label,
+                                                          const char *phase) mutable {
+    if (phase == std::string_view("time")) {
+      if (!isTiming)
+        progress.show("timing candidates", 0, 0);
+      isTiming = true;
+      return;
+    }
+    tried += phase == std::string_view("compile");
+    progress.show("trying", tried, 0, fmt::format("{}, {}", label, phase));
+  };
+}
+
 int runProblem(const ProblemOptions &options) {
   auto session = makeSettings(options.common);
   if (!session)
@@ -25,7 +42,10 @@ int runProblem(const ProblemOptions &options) {
   auto problem = Problem::parse(options.text);
   if (!problem)
     return fail(problem.error());
-  plan::Worker worker(session->planner.worker, session->kernelTarget());
+  Progress progress;
+  plan::WorkerOptions workerOptions = session->planner.worker;
+  workerOptions.report = reportTo(progress);
+  plan::Worker worker(workerOptions, session->kernelTarget());
   plan::EvaluationOptions request;
   request.providers = options.common.only;
   request.measure = !options.noTiming;
@@ -34,6 +54,7 @@ int runProblem(const ProblemOptions &options) {
   request.representative = session->dims;
   request.budgetMillis = 1000;
   auto evaluation = worker.evaluate(*problem, request);
+  Progress::erase();
   if (!evaluation)
     return fail(evaluation.error());
   auto &trials = evaluation->trials;

@@ -13,6 +13,7 @@
 
 #include <fmt/ranges.h>
 
+#include "Progress.h"
 #include "artifact/StateNames.h"
 #include "plan/TrialTensor.h"
 
@@ -275,13 +276,16 @@ int benchTokens(const std::string &model, const OpenedModel &opened, const Commo
   int64_t begin = decoder.length();
   std::vector<double> times;
   double total = 0;
+  Progress progress(std::chrono::seconds(1)); // a terminal that draws takes a core
   for (unsigned i = 0; i < options.tokens; ++i) {
+    progress.show("timing tokens", i, options.tokens);
     auto time = decoder.step();
     if (!time)
       return fail(time.error());
     times.push_back(*time);
     total += *time;
   }
+  Progress::erase();
   double first = times.front();
   std::sort(times.begin(), times.end());
   auto at = [&](double share) {

@@ -10,6 +10,7 @@
 
 #include "CommandLine.h"
 #include "OpenedModel.h"
+#include "Progress.h"
 #include "plan/TuningRun.h"
 
 namespace dovetail::cli {
@@ -44,10 +45,8 @@ Expected<plan::Tuning> readModel(const ExportOptions &options, const Settings &s
   giveInputs(compile, *given);
   compile.states = options.common.states;
   PluginSet plugins = loadPlugins(settings, {});
-  Progress progress("planning");
-  compile.planner.progress = [&](size_t done, size_t total, const std::string &what) {
-    progress.show(done, total, what);
-  };
+  Progress progress;
+  compile.planner.progress = progress.callback();
   return tuningOf(options.model, compile, plugins);
 }
 
@@ -56,10 +55,10 @@ Status buildWithin(plan::Tuning &tuning, const ExportOptions &options, const Set
   if (!cache)
     return cache.takeError();
   plan::Worker worker(settings.planner.worker, tuning.target);
-  Progress progress("compiling");
+  Progress progress;
   plan::TuningSteps steps;
   steps.progress = [&](size_t done, size_t total, const std::string &what) {
-    progress.show(done, total, what);
+    progress.show("compiling", done, total, what);
   };
   steps.stop = [&, start = Clock::now()] { return secondsSince(start) >= options.budget; };
   return plan::buildCandidates(tuning, worker, **cache, steps);

@@ -13,6 +13,7 @@
 #include <sys/utsname.h>
 
 #include "CommandLine.h"
+#include "Progress.h"
 #include "device/DeviceDriver.h"
 #include "plan/TuningRun.h"
 #include "support/File.h"
@@ -212,7 +213,7 @@ int runTuneRun(const TuneRunOptions &options) {
   Progress progress;
   plan::TuningSteps steps;
   steps.progress = [&](size_t done, size_t total, const std::string &what) {
-    progress.show(done, total, what);
+    progress.show("measuring", done, total, what);
   };
   steps.stop = [&] { return secondsSince(start) >= options.budget; };
   steps.interrupted = [] { return interrupted != 0; };
@@ -220,7 +221,7 @@ int runTuneRun(const TuneRunOptions &options) {
   plan::Worker measuring(worker, target);
   Status measured = plan::measureCandidates(*tuning, measuring, *providers, steps,
                                             [&] { return saving.whenDue(); });
-  progress.clear();
+  Progress::erase();
   if (Status saved = saving.now(); !saved)
     return fail(saved.error());
   if (!measured)
