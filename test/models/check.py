@@ -2,10 +2,11 @@
 """Runs a model through the command line and compares with onnxruntime without optimisations.
 
 The bound is 1e-4 of the largest magnitude of an output (1e-2 where a model computes in f16), or three times what
-onnxruntime differs from itself with all optimisations on, where that is more. Quantised models are held to a cosine of
-at least 0.99, or what onnxruntime's optimisations cost where that is more, and to the same largest element, since fused
-kernels rightly round in other places than the graph says. Inputs are seeded; integer inputs stay small enough to be
-valid indices.
+onnxruntime differs from itself with all optimisations on, where that is more. A model in bf16, which onnxruntime lacks
+on CPUs, is compared with its twin in f32; the bound is that of f16 times 8, for three bits fewer. Quantised models are
+held to a cosine of at least 0.99, or what onnxruntime's optimisations cost where that is more, and to the same largest
+element, since fused kernels rightly round in other places than the graph says. Inputs are seeded; integer inputs stay
+small enough to be valid indices.
 """
 import dataclasses
 import os
@@ -84,6 +85,30 @@ def is_half(model: onnx.ModelProto) -> bool:
     return any(tensor.data_type == onnx.TensorProto.FLOAT16 for tensor in model.graph.initializer)
 
 
+def to_bfloat(x: np.ndarray) -> np.ndarray:
+    """Bits of the nearest bf16, the form in which the command takes and gives them."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def from_bfloat(bits: np.ndarray) -> np.ndarray:
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def twin_in_f32(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same weights and ops, with f32 in place of bf16."""
+    twin = onnx.ModelProto()
+    twin.CopyFrom(model)
+    for tensor in twin.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.BFLOAT16:
+            numbers = from_bfloat(np.frombuffer(tensor.raw_data, np.uint16)).reshape(tuple(tensor.dims))
+            tensor.CopyFrom(onnx.numpy_helper.from_array(numbers, tensor.name))
+    for value in (*twin.graph.input, *twin.graph.output, *twin.graph.value_info):
+        if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    return twin
+
+
 def difference(truth: np.ndarray, found: np.ndarray) -> float:
     """Largest difference relative to the largest magnitude; infinite where shapes, types or NaNs differ."""
     if truth.shape != found.shape or truth.dtype != found.dtype:
@@ -97,6 +122,11 @@ def difference(truth: np.ndarray, found: np.ndarray) -> float:
         return float("inf")
     a, b = np.nan_to_num(a), np.nan_to_num(b)
     return float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-30))
+
+
+def bfloat_difference(truth: np.ndarray, found: np.ndarray) -> float:
+    """That of bf16's bits from an f32 truth."""
+    return difference(truth, from_bfloat(found)) if found.dtype == np.uint16 else float("inf")
 
 
 def unlikeness(truth: np.ndarray, found: np.ndarray) -> float:
@@ -120,6 +150,16 @@ def truth_and_bounds(path: pathlib.Path, inputs: dict):
         (difference, 1e-2 if is_half(model) else 1e-4, 3)
     finite = lambda value: value if np.isfinite(value) else 0
     return truth, {name: (measure, max(least, times * finite(measure(truth[name], optimised[name])))) for name in names}
+
+
+def bfloat_case(path: pathlib.Path, given: dict):
+    """Inputs of a model in bf16, the outputs of its twin for them, and the bounds, as of the functions above."""
+    with tempfile.TemporaryDirectory() as folder:
+        twin = pathlib.Path(folder, "twin.onnx")
+        onnx.save(twin_in_f32(onnx.load(path)), twin)
+        bits = {name: to_bfloat(array) for name, array in make_inputs(twin, given).items()}
+        truth, bounds = truth_and_bounds(twin, {name: from_bfloat(array) for name, array in bits.items()})
+    return bits, truth, {name: (bfloat_difference, max(8e-2, bound)) for name, (_, bound) in bounds.items()}
 
 
 def run(binary: pathlib.Path, model: pathlib.Path, inputs: dict, *arguments: str,

@@ -11,19 +11,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import check
+from check import from_bfloat, to_bfloat
 from test_models import MODES, binary, planning  # noqa: F401 (fixtures)
 
 TYPES = {"f16": (TensorProto.FLOAT16, 2e-3), "bf16": (TensorProto.BFLOAT16, 2e-2)}
-
-
-def to_bfloat(x: np.ndarray) -> np.ndarray:
-    """Bits of the nearest bf16."""
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-
-
-def from_bfloat(bits: np.ndarray) -> np.ndarray:
-    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def rounded(x: np.ndarray, kind: str) -> np.ndarray:
