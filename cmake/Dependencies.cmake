@@ -89,17 +89,21 @@ set_target_properties(dovetail::highs PROPERTIES
   IMPORTED_SONAME libhighs.so
   INTERFACE_INCLUDE_DIRECTORIES "${highs_dir}/include/highs;${highs_dir}/include")
 
-# Vendor headers, all optional.
-if(ONEDNN3_INCLUDE_DIR AND NOT EXISTS "${ONEDNN3_INCLUDE_DIR}")
-  unset(ONEDNN3_INCLUDE_DIR CACHE)
+# Vendor headers, all optional. oneDNN's providers are written against its own; with
+# DOVETAIL_ONEDNN_HEADERS=OFF none is looked for, and they are not built. The other libraries' are not needed.
+option(DOVETAIL_ONEDNN_HEADERS "Build oneDNN's providers where its headers are found" ON)
+foreach(generation 3 2)
+  set(folder "${ONEDNN${generation}_INCLUDE_DIR}")
+  if(NOT DOVETAIL_ONEDNN_HEADERS OR (folder AND NOT EXISTS "${folder}"))
+    unset(ONEDNN${generation}_INCLUDE_DIR CACHE)
+  endif()
+endforeach()
+if(DOVETAIL_ONEDNN_HEADERS)
+  find_path(ONEDNN3_INCLUDE_DIR oneapi/dnnl/dnnl.h
+            PATHS "${DOVETAIL_DEPS_DIR}/deps/onednn3/include" NO_DEFAULT_PATH)
+  # The generation before, which Debian carries: found by its version, as both have the same file names.
+  find_path(ONEDNN2_INCLUDE_DIR oneapi/dnnl/dnnl.h)
 endif()
-find_path(ONEDNN3_INCLUDE_DIR oneapi/dnnl/dnnl.h
-          PATHS "${DOVETAIL_DEPS_DIR}/deps/onednn3/include" NO_DEFAULT_PATH)
-# The generation before, which Debian carries: found by its version, as both have the same file names.
-if(ONEDNN2_INCLUDE_DIR AND NOT EXISTS "${ONEDNN2_INCLUDE_DIR}")
-  unset(ONEDNN2_INCLUDE_DIR CACHE)
-endif()
-find_path(ONEDNN2_INCLUDE_DIR oneapi/dnnl/dnnl.h)
 if(ONEDNN2_INCLUDE_DIR)
   file(STRINGS "${ONEDNN2_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h" onednn2_version
        REGEX "define DNNL_VERSION_MAJOR 2")

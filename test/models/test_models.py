@@ -3,7 +3,8 @@
 
 Each model runs in every mode: the mixed plan, both preferences, own kernels only, the reference only, and from an
 artifact that another process loads. Models with free extents run at three sizes. By default the plans come from
-estimates and few models take part; `--all-models` brings the rest, and measures.
+estimates, small models run in several modes and large ones from an artifact alone; `--all-models` brings the rest, and
+measures.
 """
 import dataclasses
 import os
@@ -33,8 +34,9 @@ class Model:
     names: tuple = ()  # of the dimensions
     trained: bool = True  # out of a package; else random weights in a skeleton
     # What the default run does: "all" modes and the artifacts at the first size and the mixed plan at the others, or
-    # only these modes at the first size.
+    # only these modes at the first size; "artifact" is the mixed plan, compiled here and run by another process.
     quick: tuple = ()
+    bfloat: bool = False  # in bf16: compared with the twin in f32
 
 
 MODELS = [
@@ -42,11 +44,12 @@ MODELS = [
     Model("mtcnn_rnet", "input_2", [(n, 24, 24, 3) for n in (1, 3, 8)], quick=("all",)),
     Model("mtcnn_onet", "input_3", [(n, 48, 48, 3) for n in (1, 2, 5)], quick=("all",)),
     Model("ppocr_cls", "x", [(1, 3, 48, 192), (2, 3, 48, 192), (1, 3, 48, 96), (1, 3, 32, 100)], quick=("all",)),
-    Model("ppocrv4_rec", "x", [(1, 3, 48, 320), (2, 3, 48, 160), (1, 3, 48, 96)], quick=("native-only",)),
-    Model("ppocrv4_det", "x", [(1, 3, 224, 320), (1, 3, 64, 96), (1, 3, 160, 160)]),
-    Model("mobilenet_v3_large", trained=False, quick=("mixed",)),
-    Model("unet_plain_256", trained=False, quick=("native-only", "reference-only")),
-    *(Model(name, trained=False) for name in ("resnet50", "convnext_tiny", "vit_b_16", "bert_base_128")),
+    Model("ppocrv4_rec", "x", [(1, 3, 48, 320), (2, 3, 48, 160), (1, 3, 48, 96)], quick=("native-only", "artifact")),
+    Model("ppocrv4_det", "x", [(1, 3, 224, 320), (1, 3, 64, 96), (1, 3, 160, 160)], quick=("artifact",)),
+    Model("mobilenet_v3_large", trained=False, quick=("artifact",)),
+    Model("unet_plain_256", trained=False, quick=("native-only", "reference-only", "artifact")),
+    *(Model(name, trained=False, quick=("artifact",))
+      for name in ("resnet50", "convnext_tiny", "vit_b_16", "bert_base_128")),
     Model("magika_v3_3", "bytes", [(1, 2048), (3, 2048)], quick=("mixed", "native-only")),
     Model("basic_pitch", quick=("native-only",)),
     Model("silero_vad", quick=("mixed", "native-only", "library-first", "reference-only")),
@@ -57,6 +60,7 @@ MODELS = [
       for kind in ("dyn", "op23", "dyn_int4_qdq")),
     *(Model(f"llama_100m_{kind}", trained=False) for kind in ("prefill128", "decode128", "decode128_int4_nbits")),
     *(Model(name, trained=False) for name in ("resnet50_int8_qdq", "bert_base_128_int8_qdq", "resnet50_fp16")),
+    Model("resnet50_bf16", trained=False, bfloat=True),
 ]
 SIZED = [pytest.param(model, size, id="-".join([model.name, *("x".join(map(str, s)) for s in [size] if s)]))
          for model in MODELS for size in model.sizes]
@@ -95,9 +99,10 @@ def case(model: Model, size: tuple):
         script = ROOT / "models" / ("fetch.py" if model.trained else "materialize.py")
         done = subprocess.run([sys.executable, script, model.name], stdout=subprocess.PIPE, text=True, check=True)
         path = pathlib.Path(done.stdout.strip())
-        chosen = {model.input: size} if model.input else dict(zip(model.names, size))
-        inputs = check.make_inputs(path, check.OPEN.get(model.name, {}) | chosen)
-        _cases[key] = path, inputs, *check.truth_and_bounds(path, inputs)
+        given = check.OPEN.get(model.name, {}) | ({model.input: size} if model.input else dict(zip(model.names, size)))
+        inputs = check.make_inputs(path, given)
+        find_truth = check.twin_truth_and_bounds if model.bfloat else check.truth_and_bounds
+        _cases[key] = path, inputs, *find_truth(path, inputs)
     return _cases[key]
 
 
@@ -147,7 +152,7 @@ def test_artifact_with_other_threads(binary, planning, tmp_path, planned, given)
 @pytest.mark.parametrize("model", [model for model in MODELS if len(model.sizes) > 1], ids=lambda model: model.name)
 def test_artifact_with_free_extents(request, binary, planning, tmp_path, model):
     """Compiled once without sizes, run at all of them."""
-    take_part(request, model)
+    take_part(request, model, mode="free extents")
     artifact = tmp_path / "model.dvt"
     done = subprocess.run([binary, "compile", case(model, model.sizes[0])[0], "-o", artifact, *planning], text=True,
                           capture_output=True, check=False)

@@ -86,6 +86,56 @@ TEST(Affine, Slices) {
               "f32[2,4,9] = sigmoid@13(%2) return(%1, %4)");
 }
 
+/// Less than a vector, whole vectors, and vectors with a rest.
+CheckOptions runTimeExtents() {
+  CheckOptions options;
+  options.bindings = {{{"N", 1}, {"S", 1}}, {{"N", 3}, {"S", 16}}, {{"N", 2}, {"S", 37}}};
+  return options;
+}
+
+TEST(Affine, SlicesOfRunTimeExtents) {
+  const char *cases[][6] = {
+      // Along an axis of a fixed extent beside others.
+      {"N,9,S", "1", "8", "1", "3", "N,3,S"},
+      // Every other one, from both ends.
+      {"N,S", "0", "1000000", "1", "2", "N,floordiv(S+1,2)"},
+      {"N,S,5", "0", "1000000", "1", "2", "N,floordiv(S+1,2),5"},
+      {"N,S", "-1", "-1000000", "1", "-2", "N,floordiv(S+1,2)"},
+      {"N,S,7", "-1", "-1000000", "1", "-1", "N,S,7"},
+      // Without the first, without the last two, and these alone.
+      {"N,S+1", "1", "1000000", "1", "1", "N,S"},
+      {"S+1,20", "1", "1000000", "0", "1", "S,20"},
+      {"N,S+2", "0", "-2", "1", "1", "N,S"},
+      {"N,S+2,3", "-2", "1000000", "1", "1", "N,2,3"},
+  };
+  for (auto &one : cases)
+    checkNative(fmt::format("problem(%0: f32[{}], %2: i64[1] {{{}}}, %3: i64[1] {{{}}}, %4: i64[1] "
+                            "{{{}}}, %5: i64[1] {{{}}}) "
+                            "%1: f32[{}] = slice@13(%0, %2, %3, %4, %5) return(%1)",
+                            one[0], one[1], one[2], one[3], one[4], one[5]),
+                runTimeExtents());
+  checkNative("problem(%0: f32[N,S+1], %2: i64[1] {1}, %3: i64[1] {1000000}, %4: i64[1] {1}, %5: "
+              "i64[1] {1}, %6: f32[S]) %1: f32[N,S] = slice@13(%0, %2, %3, %4, %5); %7: f32[N,S] = "
+              "mul@14(%1, %6) return(%7)",
+              runTimeExtents());
+}
+
+TEST(Affine, SplitsOfRunTimeExtents) {
+  for (const char *text :
+       {"problem(%0: f32[N,6,S], %3: i64[2] {2,4}) %1: f32[N,2,S], %2: f32[N,4,S] = "
+        "split@18(%0, %3) {axis=1} return(%1, %2)",
+        "problem(%0: f32[N,S,6], %3: i64[2] {1,5}) %1: f32[N,S,1], %2: f32[N,S,5] = "
+        "split@18(%0, %3) {axis=-1}; %4: f32[N,S,5] = sigmoid@13(%2) return(%1, %4)",
+        "problem(%0: f32[N,2*S]) %1: f32[N,S], %2: f32[N,S] = "
+        "split@18(%0, _) {axis=1, num_outputs=2} return(%1, %2)",
+        // The last part may be smaller.
+        "problem(%0: f32[N,S+1,5]) %1: f32[N,floordiv(S+2,2),5], %2: "
+        "f32[N,S+1-floordiv(S+2,2),5] = split@18(%0, _) {axis=1, num_outputs=2} return(%1, %2)",
+        "problem(%0: f32[N,48,S,5], %3: i64[2] {16,32}) %1: f32[N,16,S,5], %2: f32[N,32,S,5] = "
+        "split@18(%0, %3) {axis=1} return(%1, %2)"})
+    checkNative(text, runTimeExtents());
+}
+
 TEST(Affine, Concats) {
   checkNative("problem(%0: f32[2,3,5], %1: f32[2,4,5], %2: f32[2,1,5]) %3: f32[2,8,5] = "
               "concat@13(%0, %1, %2) {axis=1} "

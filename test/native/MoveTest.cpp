@@ -62,6 +62,25 @@ TEST(Move, Pads) {
               "{mode=\"constant\"}; %4: f32[4,7] = neg@13(%3) return(%4)");
 }
 
+TEST(Move, PadsOfRunTimeExtents) {
+  CheckOptions options;
+  options.bindings = {{{"N", 1}, {"S", 1}}, {{"N", 3}, {"S", 16}}, {{"N", 2}, {"S", 37}}};
+  for (const char *mode : {"constant", "edge", "reflect", "wrap"}) {
+    checkNative(fmt::format("problem(%0: f32[N,S], %1: i64[4] {{0,2,1,3}}) %2: f32[N+1,S+5] = "
+                            "pad@25(%0, %1, _, _) {{mode=\"{}\"}} return(%2)",
+                            mode),
+                options);
+    checkNative(fmt::format("problem(%0: f32[N,20,S,7], %1: i64[8] {{0,0,1,2,0,0,1,2}}) %2: "
+                            "f32[N,20,S+2,11] = pad@25(%0, %1, _, _) {{mode=\"{}\"}} return(%2)",
+                            mode),
+                options);
+  }
+  checkNative("problem(%0: f32[N,S+1], %1: i64[4] {1,-1,0,2}, %2: f32[] {7.5}) %3: f32[N+1,S+2] = "
+              "pad@25(%0, %1, %2, _) "
+              "{mode=\"constant\"}; %4: f32[N+1,S+2] = neg@13(%3) return(%4)",
+              options);
+}
+
 TEST(Move, Resizes) {
   for (const char *coordinates :
        {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"}) {

@@ -50,6 +50,52 @@ TEST(Rows, ReductionsWithoutKeptDimensions) {
           .empty());
 }
 
+TEST(Rows, ReductionsOfRunTimeExtents) {
+  CheckOptions options = loose();
+  options.bindings = {{{"N", 1}, {"S", 1}, {"D", 1}},
+                      {{"N", 3}, {"S", 16}, {"D", 5}},
+                      {{"N", 2}, {"S", 37}, {"D", 19}}};
+  struct Axes {
+    const char *axes, *kept, *dropped;
+    int count;
+  };
+  const Axes last{"-1", "N,S,1", "N,S", 1}, outermost{"0", "1,S,D", "S,D", 1},
+      middle{"1", "N,1,D", "N,D", 1}, two{"0,2", "1,S,1", "S", 2};
+  auto reduce = [&](const std::string &op, const Axes &axes, bool keeps) {
+    checkNative(fmt::format("problem(%0: f32[N,S,D], %1: i64[{}] {{{}}}) %2: f32[{}] = {}(%0, %1) "
+                            "{{keepdims={}, noop_with_empty_axes=0}} return(%2)",
+                            axes.count, axes.axes, keeps ? axes.kept : axes.dropped, op,
+                            int(keeps)),
+                options);
+  };
+  for (const char *op :
+       {"reduce_sum@13", "reduce_mean@18", "reduce_max@20", "reduce_min@20", "reduce_prod@18",
+        "reduce_l1@18", "reduce_l2@18", "reduce_sum_square@18", "reduce_log_sum_exp@18"})
+    for (const Axes &axes : {last, two})
+      reduce(op, axes, true);
+  for (const char *op : {"reduce_mean@18", "reduce_max@20"})
+    for (const Axes &axes : {outermost, middle}) {
+      reduce(op, axes, true);
+      reduce(op, axes, false);
+    }
+  checkNative("problem(%0: f32[N,S,D]) %1: f32[] = reduce_mean@18(%0, _) {keepdims=0, "
+              "noop_with_empty_axes=0} return(%1)",
+              options);
+  checkNative("problem(%0: i64[N,S,D], %1: i64[1] {1}) %2: i64[N,D] = reduce_sum@13(%0, %1) "
+              "{keepdims=0, noop_with_empty_axes=0} return(%2)",
+              options);
+  checkNative("problem(%0: f32[N,S,D], %1: f32[S,D], %2: i64[1] {1}, %3: f32[D]) %4: f32[N,S,D] = "
+              "mul@14(%0, %1); %5: f32[N,1,D] = reduce_mean@18(%4, %2) {keepdims=1, "
+              "noop_with_empty_axes=0}; %6: f32[N,1,D] = add@14(%5, %3) return(%6)",
+              options);
+  options.values = {0, 1, 2, 3}; // ties
+  for (const char *op : {"arg_max@13", "arg_min@13"})
+    checkNative(fmt::format("problem(%0: f32[N,S,D]) %1: i64[N,1,D] = {}(%0) {{axis=1, keepdims=1, "
+                            "select_last_index=0}} return(%1)",
+                            op),
+                options);
+}
+
 TEST(Rows, WholeTensor) {
   for (int n : {1, 5, 16, 100, 5000})
     checkNative(fmt::format("problem(%0: f32[{}]) %1: f32[] = reduce_sum@13(%0, _) {{keepdims=0, "
