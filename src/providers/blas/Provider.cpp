@@ -6,8 +6,8 @@
 // only runs plans, just the libraries that they name are opened.
 #include <cstddef>
 #include <functional>
-#include <new>
 
+#include "providers/ProviderTable.h"
 #include "providers/TeamSizes.h"
 #include "providers/blas/Kernel.h"
 
@@ -15,14 +15,18 @@ using namespace dovetail;
 using namespace dovetail::blas;
 using providers::fail;
 
-struct dvt_provider {
-  explicit dvt_provider(const dvt_host *host)
+namespace {
+
+struct BlasProvider {
+  using Kernel = blas::Kernel;
+  static constexpr const char *name() { return "blas"; }
+  explicit BlasProvider(const dvt_host *host)
       : libraries(std::make_shared<Libraries>(host ? host->library_path : nullptr)) {
     constexpr size_t end = offsetof(dvt_host, runs_only) + sizeof(dvt_host::runs_only);
     version = "3#";
     if (!host || host->struct_size < end || !host->runs_only)
       describeAll();
-    info = {sizeof info, "blas", version.c_str(), infos.data(), static_cast<uint32_t>(infos.size()),
+    info = {sizeof info, name(), version.c_str(), infos.data(), static_cast<uint32_t>(infos.size()),
             0,           0};
   }
   void describeAll() {
@@ -36,18 +40,18 @@ struct dvt_provider {
                        state.file.c_str(), state.missing.c_str()});
     }
   }
+  dvt_code propose(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate_sink *sink, dvt_error *error);
+  dvt_code prepare(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate *candidate, const dvt_prepare_args *args,
+                   std::unique_ptr<Kernel> &made, dvt_error *error);
+
   std::shared_ptr<Libraries> libraries; ///< kernels hold it, too
   /// Kernels are found by name whatever is behind the '#'; measurements are not shared across it.
   std::string version;
   std::vector<dvt_library_info> infos;
   dvt_provider_info info;
 };
-
-struct dvt_kernel {
-  std::unique_ptr<Kernel> kernel;
-};
-
-namespace {
 
 /// What a library takes once: relocations, its tables, and what its products pack panels into.
 struct ProcessMemory {
@@ -69,15 +73,6 @@ ProcessMemory processMemory(Library library) {
   return {"xsmm", 10500 * kKiB};
 }
 
-dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
-  *provider = new (std::nothrow) dvt_provider(host);
-  return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, "blas: out of memory");
-}
-
-void destroy(dvt_provider *provider) { delete provider; }
-
-const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
-
 /// Why libraries are not there, those in `among` (such as "openblas:sgemm") only where it is given.
 std::string missingLibraries(const Libraries &libraries, std::string_view among = {}) {
   std::string reasons;
@@ -88,11 +83,11 @@ std::string missingLibraries(const Libraries &libraries, std::string_view among 
 }
 
 /// `algorithm` is what is asked for; empty for all.
-dvt_code checkCall(const dvt_provider *provider, std::string_view algorithm,
-                   const dvt_target *target, const dvt_problem *problem, dvt_error *error) {
-  provider->libraries->open(algorithm);
-  if (algorithm.empty() && !provider->libraries->anyLoaded())
-    return fail(error, DVT_UNAVAILABLE, "blas: " + missingLibraries(*provider->libraries));
+dvt_code checkCall(Libraries &libraries, std::string_view algorithm, const dvt_target *target,
+                   const dvt_problem *problem, dvt_error *error) {
+  libraries.open(algorithm);
+  if (algorithm.empty() && !libraries.anyLoaded())
+    return fail(error, DVT_UNAVAILABLE, "blas: " + missingLibraries(libraries));
   if (!target || target->struct_size < sizeof(dvt_target))
     return fail(error, DVT_BAD_INPUT, "blas: target is missing or too short");
   if (std::optional<std::string> wrong = ProblemReader::check(problem))
@@ -129,15 +124,15 @@ void visitCandidates(const Libraries &libraries, const ProblemReader &problem, u
   }
 }
 
-dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate_sink *sink, dvt_error *error) {
-  if (dvt_code code = checkCall(provider, {}, target, problem, error); code != DVT_OK)
+dvt_code BlasProvider::propose(const dvt_target *target, const dvt_problem *problem,
+                               const dvt_candidate_sink *sink, dvt_error *error) {
+  if (dvt_code code = checkCall(*libraries, {}, target, problem, error); code != DVT_OK)
     return code;
   ProblemReader reader(*problem);
   std::string reason;
   bool any = false;
   visitCandidates(
-      *provider->libraries, reader, target->threads,
+      *libraries, reader, target->threads,
       [&](const Offer &offer) {
         std::vector<const char *> in, out;
         for (const std::string &layout : offer.layouts.in)
@@ -170,17 +165,15 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   return any ? DVT_OK : fail(error, DVT_UNSUPPORTED, "blas: " + reason);
 }
 
-dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
-                 dvt_error *error) {
-  *kernel = nullptr;
+dvt_code BlasProvider::prepare(const dvt_target *target, const dvt_problem *problem,
+                               const dvt_candidate *candidate, const dvt_prepare_args *args,
+                               std::unique_ptr<Kernel> &made, dvt_error *error) {
   if (!candidate || !candidate->algorithm || !args)
     return fail(error, DVT_BAD_INPUT, "blas: prepare without a candidate or arguments");
-  if (dvt_code code = checkCall(provider, candidate->algorithm, target, problem, error);
+  if (dvt_code code = checkCall(*libraries, candidate->algorithm, target, problem, error);
       code != DVT_OK)
     return code;
   ProblemReader reader(*problem);
-  std::unique_ptr<Kernel> made;
   std::string reason;
   bool matched = false;
   auto same = [](const char *const *texts, const std::vector<std::string> &layouts) {
@@ -190,25 +183,23 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     return true;
   };
   visitCandidates(
-      *provider->libraries, reader, target->threads,
+      *libraries, reader, target->threads,
       [&](const Offer &offer) {
         if (offer.name != candidate->algorithm ||
             !same(candidate->input_layouts, offer.layouts.in) ||
             !same(candidate->output_layouts, offer.layouts.out))
           return true;
         matched = true;
-        made = Kernel::make(provider->libraries, reader, offer.product, offer.method, *args,
+        made = Kernel::make(libraries, reader, offer.product, offer.method, *args,
                             offer.team > 1 && args->threads ? args->threads : offer.team, reason);
         return false;
       },
       reason);
-  if (made) {
-    *kernel = new dvt_kernel{std::move(made)};
+  if (made)
     return DVT_OK;
-  }
   if (matched)
     return fail(error, DVT_FAILED, std::string("blas: ") + candidate->algorithm + ": " + reason);
-  const std::string missing = missingLibraries(*provider->libraries, candidate->algorithm);
+  const std::string missing = missingLibraries(*libraries, candidate->algorithm);
   if (!missing.empty())
     return fail(error, DVT_UNAVAILABLE, "blas: " + missing);
   return fail(error, DVT_UNSUPPORTED,
@@ -216,31 +207,8 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
                   " with these layouts" + (reason.empty() ? "" : ": " + reason));
 }
 
-uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->workspaceBytes(); }
-
-dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
-  std::string reason;
-  dvt_code code = kernel->kernel->run(*args, reason);
-  return code == DVT_OK ? code : fail(error, code, "blas: " + reason);
-}
-
-void destroyKernel(dvt_kernel *kernel) { delete kernel; }
-
-const dvt_provider_api kApi = {sizeof(dvt_provider_api),
-                               DVT_PROVIDER_ABI_VERSION,
-                               "blas",
-                               create,
-                               destroy,
-                               info,
-                               propose,
-                               nullptr,
-                               prepare,
-                               workspaceBytes,
-                               run,
-                               destroyKernel};
-
 } // namespace
 
 const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
-  return host_abi_version == DVT_PROVIDER_ABI_VERSION ? &kApi : nullptr;
+  return providers::ProviderTable<BlasProvider>::get(host_abi_version);
 }

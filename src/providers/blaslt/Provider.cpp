@@ -3,11 +3,9 @@
 // The plug-ins of cuBLASLt and hipBLASLt: the door's functions. Proposing and compiling need
 // neither the library nor a device: what they give is the product in the library's terms, and the
 // algorithm is asked for on the device that runs it. Neither library can be asked without one.
-#include <cstddef>
-#include <new>
-
 #include "providers/DeviceCalls.h"
 #include "providers/DevicePeaks.h"
+#include "providers/ProviderTable.h"
 #include "providers/blaslt/Kernel.h"
 
 using namespace dovetail;
@@ -15,26 +13,36 @@ using namespace dovetail::blaslt;
 using providers::DevicePeaks;
 using providers::fail;
 
-struct dvt_provider {
-  explicit dvt_provider(const dvt_host *host)
+namespace {
+
+struct BlasltProvider {
+  using Kernel = blaslt::Kernel;
+  static const char *name() { return dialect().provider; }
+  explicit BlasltProvider(const dvt_host *host)
       : library(std::make_shared<Library>(host ? host->library_path : nullptr)) {
     libraryInfo = {sizeof libraryInfo, dialect().library, library->versionText.c_str(),
                    library->file.c_str(), library->missing.c_str()};
-    info = {sizeof info, dialect().provider, "1", &libraryInfo, 1, 1, 0};
+    info = {sizeof info, name(), "1", &libraryInfo, 1, 1, 0};
     drivers = providers::hostDrivers(host);
   }
+  dvt_code propose(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate_sink *sink, dvt_error *error);
+  dvt_code compile(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error);
+  dvt_code prepare(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate *candidate, const dvt_prepare_args *args,
+                   std::unique_ptr<Kernel> &made, dvt_error *error);
+
+  /// With the library open on the device that is current.
+  dvt_code prepareHere(const Form &form, const ProblemReader &problem,
+                       std::unique_ptr<Kernel> &made, std::string &reason);
+
   std::shared_ptr<Library> library; ///< kernels hold it, too
   Handles handles;
   std::string drivers; ///< as in dvt_host
   dvt_library_info libraryInfo = {};
   dvt_provider_info info = {};
 };
-
-struct dvt_kernel {
-  std::unique_ptr<Kernel> kernel;
-};
-
-namespace {
 
 /// Estimates of algorithms that nobody has named yet are taken with this much caution. Measuring
 /// when a plan is loaded takes time there and may choose otherwise each time.
@@ -43,15 +51,6 @@ constexpr double kCaution = 1.05, kCautionOfMeasuring = 1.1;
 std::string prefixed(const std::string &text) {
   return std::string(dialect().provider) + ": " + text;
 }
-
-dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
-  *provider = new (std::nothrow) dvt_provider(host);
-  return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, prefixed("out of memory"));
-}
-
-void destroy(dvt_provider *provider) { delete provider; }
-
-const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
 
 dvt_code checkCall(const dvt_target *target, const dvt_problem *problem, dvt_error *error) {
   return providers::checkDeviceCall(target, problem, dialect().device, dialect().platform,
@@ -104,8 +103,8 @@ void offer(const dvt_candidate_sink &sink, const Form &form, double estimate) {
   sink.candidate(sink.context, &candidate);
 }
 
-dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate_sink *sink, dvt_error *error) {
+dvt_code BlasltProvider::propose(const dvt_target *target, const dvt_problem *problem,
+                                 const dvt_candidate_sink *sink, dvt_error *error) {
   if (dvt_code code = checkCall(target, problem, error); code != DVT_OK)
     return code;
   std::string reason;
@@ -143,8 +142,9 @@ std::optional<Form> find(const dvt_target &target, const ProblemReader &problem,
   return std::nullopt;
 }
 
-dvt_code compile(dvt_provider *, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error) {
+dvt_code BlasltProvider::compile(const dvt_target *target, const dvt_problem *problem,
+                                 const dvt_candidate *candidate, const dvt_bytes_sink *sink,
+                                 dvt_error *error) {
   dvt_code code = checkCall(target, problem, error);
   if (code != DVT_OK)
     return code;
@@ -156,31 +156,26 @@ dvt_code compile(dvt_provider *, const dvt_target *target, const dvt_problem *pr
   return DVT_OK;
 }
 
-/// With the library open on the device that is current.
-dvt_code prepareHere(dvt_provider &provider, const Form &form, const ProblemReader &problem,
-                     dvt_kernel **kernel, std::string &reason) {
-  provider.library->open();
-  reason = provider.library->failure;
-  if (!provider.library->isLoaded())
+dvt_code BlasltProvider::prepareHere(const Form &form, const ProblemReader &problem,
+                                     std::unique_ptr<Kernel> &made, std::string &reason) {
+  library->open();
+  reason = library->failure;
+  if (!library->isLoaded())
     return DVT_UNAVAILABLE;
   Calls calls;
-  std::shared_ptr<OpenedHandle> handle = provider.handles.get(provider.library, calls, reason);
+  std::shared_ptr<OpenedHandle> handle = handles.get(library, calls, reason);
   if (!handle) {
     reason += calls.reason();
     return DVT_UNAVAILABLE;
   }
   dvt_code code = DVT_FAILED;
-  std::unique_ptr<Kernel> made =
-      Kernel::make(std::move(handle), form, problem, provider.drivers, code, reason);
-  if (made)
-    *kernel = new dvt_kernel{std::move(made)};
+  made = Kernel::make(std::move(handle), form, problem, drivers, code, reason);
   return code;
 }
 
-dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
-                 dvt_error *error) {
-  *kernel = nullptr;
+dvt_code BlasltProvider::prepare(const dvt_target *target, const dvt_problem *problem,
+                                 const dvt_candidate *candidate, const dvt_prepare_args *args,
+                                 std::unique_ptr<Kernel> &made, dvt_error *error) {
   dvt_code code = checkCall(target, problem, error);
   if (code != DVT_OK)
     return code;
@@ -194,39 +189,13 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   const std::string_view bytes(static_cast<const char *>(args->kernel), args->kernel_bytes);
   if (!checkKernel(bytes, *form, reason))
     return fail(error, DVT_BAD_INPUT, prefixed(reason));
-  code = prepareHere(*provider, *form, reader, kernel, reason);
+  code = prepareHere(*form, reader, made, reason);
   return code == DVT_OK ? code
                         : fail(error, code, prefixed(candidate->algorithm + (": " + reason)));
-}
-
-uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->workspaceBytes(); }
-
-dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
-  std::string reason;
-  dvt_code code = kernel->kernel->run(*args, reason);
-  return code == DVT_OK ? code : fail(error, code, prefixed(reason));
-}
-
-void destroyKernel(dvt_kernel *kernel) { delete kernel; }
-
-const dvt_provider_api *api() {
-  static const dvt_provider_api kApi = {sizeof(dvt_provider_api),
-                                        DVT_PROVIDER_ABI_VERSION,
-                                        dialect().provider,
-                                        create,
-                                        destroy,
-                                        info,
-                                        propose,
-                                        compile,
-                                        prepare,
-                                        workspaceBytes,
-                                        run,
-                                        destroyKernel};
-  return &kApi;
 }
 
 } // namespace
 
 const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
-  return host_abi_version == DVT_PROVIDER_ABI_VERSION ? api() : nullptr;
+  return providers::ProviderTable<BlasltProvider>::get(host_abi_version);
 }

@@ -6,9 +6,9 @@
 // those have nothing to compile.
 #include <algorithm>
 #include <mutex>
-#include <new>
 
 #include "providers/DeviceCalls.h"
+#include "providers/ProviderTable.h"
 #include "providers/cudnn/Device.h"
 #include "providers/cudnn/Driver.h"
 #include "providers/cudnn/LegacyKernel.h"
@@ -19,19 +19,19 @@ using namespace dovetail::cudnn;
 using providers::fail;
 using providers::ProblemReader;
 
-struct dvt_provider {
-  explicit dvt_provider(const dvt_host *host)
+namespace {
+
+struct CudnnProvider {
+  using Kernel = cudnn::Kernel;
+  static constexpr const char *name() { return "cudnn"; }
+  explicit CudnnProvider(const dvt_host *host)
       : library(std::make_shared<Library>(host ? host->library_path : nullptr)) {
     version = library->isLoaded() ? "1+cuDNN-" + library->versionText : "1";
     libraryInfo = {sizeof libraryInfo, "cuDNN", library->versionText.c_str(), library->file.c_str(),
                    library->missing.c_str()};
-    info = {sizeof info, "cudnn", version.c_str(), &libraryInfo, 1, 1, 0};
+    info = {sizeof info, name(), version.c_str(), &libraryInfo, 1, 1, 0};
     driver = providers::driverFile(providers::hostDrivers(host), "cuda");
   }
-  std::shared_ptr<const Library> library; ///< kernels hold it, too
-  std::mutex mutex;
-  std::weak_ptr<SharedHandle> handle; ///< the kernels'; under the mutex
-  std::string version, driver;        ///< the file of another driver than the system's
   Surroundings surroundings() {
     const std::lock_guard lock(mutex);
     std::shared_ptr<SharedHandle> made = handle.lock();
@@ -39,15 +39,21 @@ struct dvt_provider {
       handle = made = std::make_shared<SharedHandle>(library);
     return {library, made, driver};
   }
+  dvt_code propose(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate_sink *sink, dvt_error *error);
+  dvt_code compile(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error);
+  dvt_code prepare(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate *candidate, const dvt_prepare_args *args,
+                   std::unique_ptr<Kernel> &made, dvt_error *error);
+
+  std::shared_ptr<const Library> library; ///< kernels hold it, too
+  std::mutex mutex;
+  std::weak_ptr<SharedHandle> handle; ///< the kernels'; under the mutex
+  std::string version, driver;        ///< the file of another driver than the system's
   dvt_library_info libraryInfo;
   dvt_provider_info info;
 };
-
-struct dvt_kernel {
-  std::unique_ptr<Kernel> kernel;
-};
-
-namespace {
 
 const std::string kPrefix = "cudnn: ";
 
@@ -55,24 +61,13 @@ const std::string kPrefix = "cudnn: ";
 /// of every class of rounding.
 constexpr size_t kFirst = 8, kOfEachClass = 2;
 
-dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
-  *provider = new (std::nothrow) dvt_provider(host);
-  return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, kPrefix + "out of memory");
-}
-
-void destroy(dvt_provider *provider) { delete provider; }
-
-const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
-
 /// What every call checks before anything else.
-dvt_code checkCall(const dvt_provider *provider, const dvt_target *target,
-                   const dvt_problem *problem, dvt_error *error) {
+dvt_code checkCall(const Library &library, const dvt_target *target, const dvt_problem *problem,
+                   dvt_error *error) {
   if (dvt_code code = providers::checkDeviceCall(target, problem, "cuda", "CUDA", kPrefix, error);
       code != DVT_OK)
     return code;
-  return provider->library->isLoaded()
-             ? DVT_OK
-             : fail(error, DVT_UNAVAILABLE, kPrefix + provider->library->missing);
+  return library.isLoaded() ? DVT_OK : fail(error, DVT_UNAVAILABLE, kPrefix + library.missing);
 }
 
 /// The type that decides which units compute: that of the first operand.
@@ -99,7 +94,7 @@ struct Planning {
   Object properties;
 };
 
-dvt_code startPlanning(const dvt_provider *provider, const dvt_target &target, Planning &planning,
+dvt_code startPlanning(const Library &library, const dvt_target &target, Planning &planning,
                        dvt_error *error) {
   std::string reason;
   std::optional<Device> device = Device::read(target.description, reason);
@@ -108,7 +103,7 @@ dvt_code startPlanning(const dvt_provider *provider, const dvt_target &target, P
   planning.device = std::move(*device);
   if (reason = provideDriverForCompiling(); !reason.empty())
     return fail(error, DVT_UNAVAILABLE, kPrefix + reason);
-  Backend backend(*provider->library);
+  Backend backend(library);
   planning.properties = deviceProperties(backend, planning.device.properties);
   return backend.ok() ? DVT_OK : fail(error, DVT_BAD_INPUT, kPrefix + backend.reason());
 }
@@ -141,10 +136,10 @@ void offer(const dvt_candidate_sink &sink, const Graph &graph, const Offered &of
 
 /// Whether anything was offered for this graph; `reason` is the library's where not, and
 /// `onlyCompiles` whether the library has no kernel for it but those that it compiles.
-bool proposeGraph(const dvt_provider *provider, const ProblemReader &problem, const Graph &graph,
+bool proposeGraph(const Library &library, const ProblemReader &problem, const Graph &graph,
                   const Planning &planning, const dvt_candidate_sink &sink, std::string &reason,
                   bool &onlyCompiles) {
-  Backend backend(*provider->library);
+  Backend backend(library);
   const OperationGraph built = build(backend, graph);
   const std::vector<Engine> engines =
       findEngines(backend, built, planning.properties, typeOf(problem, graph), contracts(graph));
@@ -167,7 +162,7 @@ bool proposeGraph(const dvt_provider *provider, const ProblemReader &problem, co
 }
 
 /// Whether anything was offered for any of the graphs; `reason` is the library's where not.
-bool proposeGraphs(const dvt_provider *provider, const ProblemReader &problem,
+bool proposeGraphs(const Library &library, const ProblemReader &problem,
                    const std::vector<Graph> &graphs, const Planning &planning,
                    const dvt_candidate_sink &sink, std::string &reason) {
   bool any = false, onlyCompiles = false;
@@ -177,7 +172,7 @@ bool proposeGraphs(const dvt_provider *provider, const ProblemReader &problem,
     if (onlyCompiles)
       break;
     std::string why;
-    if (proposeGraph(provider, problem, graph, planning, sink, why, onlyCompiles))
+    if (proposeGraph(library, problem, graph, planning, sink, why, onlyCompiles))
       any = true;
     else if (sink.refusal && graphs.size() > 1)
       sink.refusal(sink.context, graph.family.c_str(), why.c_str());
@@ -203,9 +198,9 @@ bool proposeLegacy(const ProblemReader &problem, const std::vector<Graph> &graph
   return any;
 }
 
-dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate_sink *sink, dvt_error *error) {
-  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+dvt_code CudnnProvider::propose(const dvt_target *target, const dvt_problem *problem,
+                                const dvt_candidate_sink *sink, dvt_error *error) {
+  if (dvt_code code = checkCall(*library, target, problem, error); code != DVT_OK)
     return code;
   ProblemReader reader(*problem);
   std::string reason;
@@ -217,15 +212,15 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
   if (!peaks)
     return fail(error, DVT_BAD_INPUT, kPrefix + reason);
   bool any = false;
-  reason = provider->library->withoutGraphs;
-  if (provider->library->hasGraphs()) {
+  reason = library->withoutGraphs;
+  if (library->hasGraphs()) {
     Planning planning;
-    if (dvt_code code = startPlanning(provider, *target, planning, error); code != DVT_OK)
+    if (dvt_code code = startPlanning(*library, *target, planning, error); code != DVT_OK)
       return code;
-    any = proposeGraphs(provider, reader, graphs, planning, *sink, reason);
+    any = proposeGraphs(*library, reader, graphs, planning, *sink, reason);
   }
   std::string why;
-  if (provider->library->hasLegacy() && proposeLegacy(reader, graphs, *peaks, *sink, why))
+  if (library->hasLegacy() && proposeLegacy(reader, graphs, *peaks, *sink, why))
     any = true;
   return any ? DVT_OK : fail(error, DVT_UNSUPPORTED, kPrefix + reason);
 }
@@ -271,9 +266,10 @@ std::optional<Found> find(const ProblemReader &problem, const dvt_candidate &can
   return std::nullopt;
 }
 
-dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error) {
-  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+dvt_code CudnnProvider::compile(const dvt_target *target, const dvt_problem *problem,
+                                const dvt_candidate *candidate, const dvt_bytes_sink *sink,
+                                dvt_error *error) {
+  if (dvt_code code = checkCall(*library, target, problem, error); code != DVT_OK)
     return code;
   if (!candidate || !candidate->algorithm)
     return fail(error, DVT_BAD_INPUT, kPrefix + "compile without a candidate");
@@ -284,12 +280,12 @@ dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_pro
     return fail(error, DVT_UNSUPPORTED, kPrefix + reason);
   if (!found->engine)
     return DVT_OK; // its kernel takes no bytes, and so runs on other versions, too
-  if (!provider->library->hasGraphs())
-    return fail(error, DVT_UNAVAILABLE, kPrefix + provider->library->withoutGraphs);
+  if (!library->hasGraphs())
+    return fail(error, DVT_UNAVAILABLE, kPrefix + library->withoutGraphs);
   Planning planning;
-  if (dvt_code code = startPlanning(provider, *target, planning, error); code != DVT_OK)
+  if (dvt_code code = startPlanning(*library, *target, planning, error); code != DVT_OK)
     return code;
-  Backend backend(*provider->library);
+  Backend backend(*library);
   const OperationGraph graph = build(backend, found->graph);
   const std::string plan = makePlan(backend, graph, planning.properties, *found->engine);
   if (!backend.ok() || plan.empty())
@@ -298,11 +294,10 @@ dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_pro
   return DVT_OK;
 }
 
-dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
-                 dvt_error *error) {
-  *kernel = nullptr;
-  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+dvt_code CudnnProvider::prepare(const dvt_target *target, const dvt_problem *problem,
+                                const dvt_candidate *candidate, const dvt_prepare_args *args,
+                                std::unique_ptr<Kernel> &made, dvt_error *error) {
+  if (dvt_code code = checkCall(*library, target, problem, error); code != DVT_OK)
     return code;
   if (!candidate || !candidate->algorithm || !args)
     return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a candidate");
@@ -314,49 +309,24 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   if (found->engine && (!args->kernel || args->kernel_bytes == 0))
     return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a kernel");
   dvt_code code = DVT_UNAVAILABLE;
-  std::unique_ptr<Kernel> made;
-  if (!found->engine && !provider->library->hasLegacy())
-    reason = "version " + provider->library->versionText + " has the older calls no more";
-  else if (found->engine && !provider->library->hasGraphs())
-    reason = provider->library->withoutGraphs;
+  if (!found->engine && !library->hasLegacy())
+    reason = "version " + library->versionText + " has the older calls no more";
+  else if (found->engine && !library->hasGraphs())
+    reason = library->withoutGraphs;
   else if (found->engine)
-    made = loadKernel(provider->surroundings(), found->graph, reader,
+    made = loadKernel(surroundings(), found->graph, reader,
                       std::string(static_cast<const char *>(args->kernel), args->kernel_bytes),
                       code, reason);
   else
-    made = makeLegacyKernel(provider->surroundings(), found->graph, *found->form, found->legacy,
-                            reader, code, reason);
+    made = makeLegacyKernel(surroundings(), found->graph, *found->form, found->legacy, reader, code,
+                            reason);
   if (!made)
     return fail(error, code, kPrefix + candidate->algorithm + ": " + reason);
-  *kernel = new dvt_kernel{std::move(made)};
   return DVT_OK;
 }
-
-uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->workspaceBytes(); }
-
-dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
-  std::string reason;
-  dvt_code code = kernel->kernel->run(*args, reason);
-  return code == DVT_OK ? code : fail(error, code, kPrefix + reason);
-}
-
-void destroyKernel(dvt_kernel *kernel) { delete kernel; }
-
-const dvt_provider_api kApi = {sizeof(dvt_provider_api),
-                               DVT_PROVIDER_ABI_VERSION,
-                               "cudnn",
-                               create,
-                               destroy,
-                               info,
-                               propose,
-                               compile,
-                               prepare,
-                               workspaceBytes,
-                               run,
-                               destroyKernel};
 
 } // namespace
 
 const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
-  return host_abi_version == DVT_PROVIDER_ABI_VERSION ? &kApi : nullptr;
+  return providers::ProviderTable<CudnnProvider>::get(host_abi_version);
 }

@@ -6,9 +6,9 @@
 // library refuses that one.
 #include <algorithm>
 #include <cstddef>
-#include <new>
 
 #include "providers/DeviceCalls.h"
+#include "providers/ProviderTable.h"
 #include "providers/miopen/Kernel.h"
 #include "providers/miopen/Offers.h"
 
@@ -17,8 +17,12 @@ using namespace dovetail::miopen;
 using providers::fail;
 using providers::ProblemReader;
 
-struct dvt_provider {
-  explicit dvt_provider(const dvt_host *host) {
+namespace {
+
+struct MiopenProvider {
+  using Kernel = miopen::Kernel;
+  static constexpr const char *name() { return "miopen"; }
+  explicit MiopenProvider(const dvt_host *host) {
     auto has = [&](size_t end) { return host && host->struct_size >= end; };
     if (has(offsetof(dvt_host, library_path) + sizeof host->library_path) && host->library_path)
       path = host->library_path;
@@ -26,7 +30,7 @@ struct dvt_provider {
     // What stands before '#' is all that a plan depends on.
     version = "1";
     libraryInfo = {sizeof libraryInfo, "MIOpen", "", "", ""};
-    info = {sizeof info, "miopen", version.c_str(), &libraryInfo, 1, 1, 0};
+    info = {sizeof info, name(), version.c_str(), &libraryInfo, 1, 1, 0};
     if (has(offsetof(dvt_host, runs_only) + sizeof host->runs_only) && host->runs_only)
       return;
     open();
@@ -43,6 +47,11 @@ struct dvt_provider {
     }
     return *library;
   }
+  dvt_code propose(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate_sink *sink, dvt_error *error);
+  dvt_code prepare(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate *candidate, const dvt_prepare_args *args,
+                   std::unique_ptr<Kernel> &made, dvt_error *error);
 
   std::string path, drivers, version;
   std::shared_ptr<const Library> library;
@@ -51,22 +60,7 @@ struct dvt_provider {
   dvt_provider_info info;
 };
 
-struct dvt_kernel {
-  std::unique_ptr<Kernel> kernel;
-};
-
-namespace {
-
 const std::string kPrefix = "miopen: ";
-
-dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
-  *provider = new (std::nothrow) dvt_provider(host);
-  return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, kPrefix + "out of memory");
-}
-
-void destroy(dvt_provider *provider) { delete provider; }
-
-const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
 
 /// What every call checks before anything else.
 dvt_code checkCall(const dvt_target *target, const dvt_problem *problem, dvt_error *error) {
@@ -90,8 +84,8 @@ void offer(const dvt_candidate_sink &sink, const Form &form, const Offer &offer,
   sink.candidate(sink.context, &candidate);
 }
 
-dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate_sink *sink, dvt_error *error) {
+dvt_code MiopenProvider::propose(const dvt_target *target, const dvt_problem *problem,
+                                 const dvt_candidate_sink *sink, dvt_error *error) {
   if (dvt_code code = checkCall(target, problem, error); code != DVT_OK)
     return code;
   const ProblemReader reader(*problem);
@@ -129,10 +123,9 @@ std::optional<std::pair<Form, Choice>> find(const ProblemReader &problem,
   return std::nullopt;
 }
 
-dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
-                 dvt_error *error) {
-  *kernel = nullptr;
+dvt_code MiopenProvider::prepare(const dvt_target *target, const dvt_problem *problem,
+                                 const dvt_candidate *candidate, const dvt_prepare_args *args,
+                                 std::unique_ptr<Kernel> &made, dvt_error *error) {
   if (dvt_code code = checkCall(target, problem, error); code != DVT_OK)
     return code;
   if (!candidate || !candidate->algorithm || !args)
@@ -142,41 +135,16 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
   const auto found = find(reader, *candidate, reason);
   if (!found)
     return fail(error, DVT_UNSUPPORTED, kPrefix + reason);
-  if (const Library &library = provider->open(); !library.isLoaded())
-    return fail(error, DVT_UNAVAILABLE, kPrefix + library.missing);
-  std::unique_ptr<Kernel> made =
-      Kernel::make(provider->handle, found->first, found->second, problem->input_count, reason);
+  if (const Library &opened = open(); !opened.isLoaded())
+    return fail(error, DVT_UNAVAILABLE, kPrefix + opened.missing);
+  made = Kernel::make(handle, found->first, found->second, problem->input_count, reason);
   if (!made)
     return fail(error, DVT_UNAVAILABLE, kPrefix + candidate->algorithm + ": " + reason);
-  *kernel = new dvt_kernel{std::move(made)};
   return DVT_OK;
 }
-
-uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->workspaceBytes(); }
-
-dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
-  std::string reason;
-  dvt_code code = kernel->kernel->run(*args, reason);
-  return code == DVT_OK ? code : fail(error, code, kPrefix + reason);
-}
-
-void destroyKernel(dvt_kernel *kernel) { delete kernel; }
-
-const dvt_provider_api kApi = {sizeof(dvt_provider_api),
-                               DVT_PROVIDER_ABI_VERSION,
-                               "miopen",
-                               create,
-                               destroy,
-                               info,
-                               propose,
-                               nullptr,
-                               prepare,
-                               workspaceBytes,
-                               run,
-                               destroyKernel};
 
 } // namespace
 
 const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
-  return host_abi_version == DVT_PROVIDER_ABI_VERSION ? &kApi : nullptr;
+  return providers::ProviderTable<MiopenProvider>::get(host_abi_version);
 }

@@ -18,6 +18,7 @@
 #include "codegen/schedule/contraction/DeviceTime.h"
 #include "device/DeviceDescription.h"
 #include "graph/OpRegistry.h"
+#include "providers/ProviderTable.h"
 #include "providers/native/CompactProblem.h"
 #include "providers/native/CompilerDoor.h"
 #include "providers/native/DriverSet.h"
@@ -28,29 +29,52 @@
 using namespace dovetail;
 using namespace dovetail::native;
 
-struct dvt_provider {
-  explicit dvt_provider(const dvt_host *host) : drivers(host) {}
+namespace {
+
+/// One of the two.
+struct NativeKernel {
+  uint64_t workspaceBytes() const {
+    return onDevice ? onDevice->workspaceBytes() : onHost->workspaceBytes();
+  }
+  dvt_code run(const dvt_run_args &args, dvt_error *error) const {
+    return onDevice ? onDevice->run(args, error) : onHost->run(args, error);
+  }
+
+  std::unique_ptr<LoadedKernel> onHost;
+  std::unique_ptr<LoadedDeviceKernel> onDevice;
+};
+
+struct NativeProvider {
+  using Kernel = NativeKernel;
+  static constexpr const char *name() { return "native"; }
+  static dvt_code create(const dvt_host *host, std::unique_ptr<NativeProvider> &made,
+                         dvt_error *error);
+  explicit NativeProvider(const dvt_host *host) : drivers(host) {}
+  dvt_code propose(const dvt_target *target, const dvt_problem *given,
+                   const dvt_candidate_sink *sink, dvt_error *error);
+  dvt_code compile(const dvt_target *target, const dvt_problem *given,
+                   const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error);
+  dvt_code prepare(const dvt_target *target, const dvt_problem *given,
+                   const dvt_candidate *candidate, const dvt_prepare_args *args,
+                   std::unique_ptr<Kernel> &made, dvt_error *error);
+
+  dvt_code loadCompiler(dvt_error *error);
+  /// Once: loading takes longer than it should.
+  void sayPassedOver(const std::string &why);
+
   dvt_provider_info info{};
   std::string compilerPath;
+  /// Stays loaded: LLVM does not like to be unloaded while threads that used it live.
   void *compiler = nullptr;
-  CompileFunction compile = nullptr;
+  CompileFunction compileFunction = nullptr;
   DriverSet drivers;
   void *logContext = nullptr;
   decltype(dvt_host::log) log = nullptr;
   std::mutex mutex; ///< guards what follows, as several threads may prepare
   bool saidSlower = false;
-
-  /// Once: loading takes longer than it should.
-  void sayPassedOver(const std::string &why);
 };
 
-/// One of the two.
-struct dvt_kernel {
-  std::unique_ptr<LoadedKernel> onHost;
-  std::unique_ptr<LoadedDeviceKernel> onDevice;
-};
-
-void dvt_provider::sayPassedOver(const std::string &why) {
+void NativeProvider::sayPassedOver(const std::string &why) {
   constexpr int kWarning = 2;
   std::lock_guard lock(mutex);
   if (std::exchange(saidSlower, true) || !log)
@@ -62,10 +86,9 @@ void dvt_provider::sayPassedOver(const std::string &why) {
   log(logContext, kWarning, text.c_str());
 }
 
-namespace {
-
-dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
-  auto *made = new (std::nothrow) dvt_provider(host);
+dvt_code NativeProvider::create(const dvt_host *host, std::unique_ptr<NativeProvider> &made,
+                                dvt_error *error) {
+  made.reset(new (std::nothrow) NativeProvider(host));
   if (!made)
     return report(error, DVT_OUT_OF_MEMORY, "no memory for the native provider");
   if (host) {
@@ -78,20 +101,14 @@ dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error)
     made->compilerPath = path.substr(0, path.rfind('/') + 1) + kCompilerFile;
   }
   made->info.struct_size = sizeof(made->info);
-  made->info.name = "native";
+  made->info.name = name();
   static const std::string version =
       fmt::format("{}#{}", codegen::kImageVersion, kNativeFingerprint);
   made->info.version = version.c_str();
   made->info.concurrent_prepare = 1;
   made->info.can_compile = ::access(made->compilerPath.c_str(), R_OK) == 0;
-  *provider = made;
   return DVT_OK;
 }
-
-/// The compiler stays loaded: LLVM does not like to be unloaded while threads that used it live.
-void destroy(dvt_provider *provider) { delete provider; }
-
-const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
 
 void offer(const codegen::Schedule &schedule, const codegen::Machine &machine,
            const dvt_problem &problem, const dvt_candidate_sink &sink) {
@@ -142,8 +159,8 @@ bool hasStrides(const dvt_problem &problem) {
   return false;
 }
 
-dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *given,
-                 const dvt_candidate_sink *sink, dvt_error *error) {
+dvt_code NativeProvider::propose(const dvt_target *target, const dvt_problem *given,
+                                 const dvt_candidate_sink *sink, dvt_error *error) {
   const CompactProblem compact(*given);
   const dvt_problem *problem = compact.get();
   auto machine = codegen::Machine::of(*target);
@@ -194,34 +211,34 @@ dvt_code propose(dvt_provider *, const dvt_target *target, const dvt_problem *gi
   return report(error, DVT_UNSUPPORTED, reason);
 }
 
-dvt_code loadCompiler(dvt_provider &provider, dvt_error *error) {
-  if (provider.compile)
+dvt_code NativeProvider::loadCompiler(dvt_error *error) {
+  if (compileFunction)
     return DVT_OK;
-  provider.compiler =
-      ::dlopen(provider.compilerPath.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (!provider.compiler) {
+  compiler = ::dlopen(compilerPath.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!compiler) {
     const char *why = ::dlerror();
     return report(error, DVT_UNAVAILABLE,
                   fmt::format("the native compiler is not there: {}", why ? why : ""));
   }
-  provider.compile = reinterpret_cast<CompileFunction>(::dlsym(provider.compiler, kCompileSymbol));
-  if (!provider.compile)
+  compileFunction = reinterpret_cast<CompileFunction>(::dlsym(compiler, kCompileSymbol));
+  if (!compileFunction)
     return report(error, DVT_UNAVAILABLE,
-                  fmt::format("{} does not export {}", provider.compilerPath, kCompileSymbol));
+                  fmt::format("{} does not export {}", compilerPath, kCompileSymbol));
   return DVT_OK;
 }
 
-dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error) {
-  const CompactProblem compact(*problem);
-  if (dvt_code code = loadCompiler(*provider, error); code != DVT_OK)
+dvt_code NativeProvider::compile(const dvt_target *target, const dvt_problem *given,
+                                 const dvt_candidate *candidate, const dvt_bytes_sink *sink,
+                                 dvt_error *error) {
+  const CompactProblem compact(*given);
+  if (dvt_code code = loadCompiler(error); code != DVT_OK)
     return code;
-  return provider->compile(target, compact.get(), candidate, sink, error);
+  return compileFunction(target, compact.get(), candidate, sink, error);
 }
 
-dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *given,
-                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
-                 dvt_error *error) {
+dvt_code NativeProvider::prepare(const dvt_target *target, const dvt_problem *given,
+                                 const dvt_candidate *candidate, const dvt_prepare_args *args,
+                                 std::unique_ptr<Kernel> &made, dvt_error *error) {
   const CompactProblem compact(*given);
   const dvt_problem *problem = compact.get();
   auto machine = codegen::Machine::of(*target);
@@ -235,7 +252,7 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
     return report(
         error, DVT_UNSUPPORTED,
         fmt::format("native does not propose '{}' for this problem", candidate->algorithm));
-  auto made = std::make_unique<dvt_kernel>();
+  made = std::make_unique<NativeKernel>();
   auto load = [&]() -> Status {
     if (!machine->isDevice()) {
       auto loaded = LoadedKernel::load(reader, *machine, *schedule, *args);
@@ -244,47 +261,24 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
       made->onHost = std::move(*loaded);
       return Status::success();
     }
-    auto driver = provider->drivers.of(target->device);
+    auto driver = drivers.of(target->device);
     if (!driver)
       return driver.takeError();
     auto loaded = LoadedDeviceKernel::load(reader, *machine, *driver, *args);
     if (!loaded)
       return loaded.takeError();
     if (const std::string &why = (*loaded)->whatWasPassedOver(); !why.empty())
-      provider->sayPassedOver(why);
+      sayPassedOver(why);
     made->onDevice = std::move(*loaded);
     return Status::success();
   };
   if (Status status = load(); !status)
     return report(error, status.error());
-  *kernel = made.release();
   return DVT_OK;
 }
 
-uint64_t workspaceBytes(const dvt_kernel *kernel) {
-  return kernel->onDevice ? kernel->onDevice->workspaceBytes() : kernel->onHost->workspaceBytes();
-}
-
-dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
-  return kernel->onDevice ? kernel->onDevice->run(*args, error) : kernel->onHost->run(*args, error);
-}
-
-void destroyKernel(dvt_kernel *kernel) { delete kernel; }
-
 } // namespace
 
-extern "C" DVT_EXPORT const dvt_provider_api *dvt_provider_entry(uint32_t hostVersion) {
-  static const dvt_provider_api api = {sizeof(dvt_provider_api),
-                                       DVT_PROVIDER_ABI_VERSION,
-                                       "native",
-                                       create,
-                                       destroy,
-                                       info,
-                                       propose,
-                                       compile,
-                                       prepare,
-                                       workspaceBytes,
-                                       run,
-                                       destroyKernel};
-  return hostVersion == DVT_PROVIDER_ABI_VERSION ? &api : nullptr;
+const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
+  return providers::ProviderTable<NativeProvider>::get(host_abi_version);
 }

@@ -5,9 +5,9 @@
 // would give.
 #include <map>
 #include <mutex>
-#include <new>
 
 #include "providers/ProblemReader.h"
+#include "providers/ProviderTable.h"
 #include "providers/TeamSizes.h"
 #include "providers/onednn/Attempt.h"
 #include "providers/onednn/Kernel.h"
@@ -16,20 +16,33 @@ using namespace dovetail;
 using namespace dovetail::onednn;
 using providers::fail;
 
-struct dvt_provider {
-  explicit dvt_provider(const dvt_host *host)
+namespace {
+
+struct OnednnProvider {
+  using Kernel = onednn::Kernel;
+  static constexpr const char *name() { return kProviderName; }
+  explicit OnednnProvider(const dvt_host *host)
       : library(std::make_shared<Library>(host ? host->library_path : nullptr)) {
     version = (library->isLoaded() ? "9+oneDNN-" + library->versionText : "9") + "#2";
     libraryInfo = {sizeof libraryInfo, "oneDNN", library->versionText.c_str(),
                    library->file.c_str(), library->missing.c_str()};
-    info = {sizeof info, kProviderName, version.c_str(), &libraryInfo, 1, 0, 1};
+    info = {sizeof info, name(), version.c_str(), &libraryInfo, 1, 0, 1};
   }
+  dvt_code propose(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate_sink *sink, dvt_error *error);
+  dvt_code prepare(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate *candidate, const dvt_prepare_args *args,
+                   std::unique_ptr<Kernel> &made, dvt_error *error);
+
   std::shared_ptr<const Library> library; ///< kernels hold it, too
   /// One that kernels use. Whoever makes it holds its mutex.
   struct Shared {
     std::mutex mutex;
     std::weak_ptr<const Program> program;
   };
+  /// Where kernels of this key find their program. A problem without a text has a place of its own:
+  /// no two are known to be equal.
+  std::shared_ptr<Shared> placeOf(const dvt_problem &problem, const std::string &key);
   std::mutex mutex;                                        ///< guards `programs`, not what is in it
   std::map<std::string, std::shared_ptr<Shared>> programs; ///< by programKey
   std::string version;
@@ -37,28 +50,13 @@ struct dvt_provider {
   dvt_provider_info info;
 };
 
-struct dvt_kernel {
-  std::unique_ptr<Kernel> kernel;
-};
-
-namespace {
-
 const std::string kPrefix = std::string(kProviderName) + ": ";
 
-dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
-  *provider = new (std::nothrow) dvt_provider(host);
-  return *provider ? DVT_OK : fail(error, DVT_OUT_OF_MEMORY, kPrefix + "out of memory");
-}
-
-void destroy(dvt_provider *provider) { delete provider; }
-
-const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
-
 /// What propose and prepare check before anything else.
-dvt_code checkCall(const dvt_provider *provider, const dvt_target *target,
-                   const dvt_problem *problem, dvt_error *error) {
-  if (!provider->library->isLoaded())
-    return fail(error, DVT_UNAVAILABLE, provider->library->missing);
+dvt_code checkCall(const Library &library, const dvt_target *target, const dvt_problem *problem,
+                   dvt_error *error) {
+  if (!library.isLoaded())
+    return fail(error, DVT_UNAVAILABLE, library.missing);
   if (!target || target->struct_size < sizeof(dvt_target))
     return fail(error, DVT_BAD_INPUT, kPrefix + "target is missing or too short");
   if (std::optional<std::string> wrong = ProblemReader::check(problem))
@@ -137,15 +135,15 @@ std::string dominatedBy(const Resolved &resolved, const std::vector<Resolved> &f
   return {};
 }
 
-dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate_sink *sink, dvt_error *error) {
-  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+dvt_code OnednnProvider::propose(const dvt_target *target, const dvt_problem *problem,
+                                 const dvt_candidate_sink *sink, dvt_error *error) {
+  if (dvt_code code = checkCall(*library, target, problem, error); code != DVT_OK)
     return code;
   ProblemReader reader(*problem);
   std::vector<Resolved> found;
   std::string reason;
   visitImplementations(
-      *provider->library, reader, *target, target->threads, nullptr, nullptr,
+      *library, reader, *target, target->threads, nullptr, nullptr,
       [&](const Attempt &attempt, const Resolved &resolved) {
         for (const Resolved &before : found)
           if (before.algorithm == resolved.algorithm &&
@@ -213,8 +211,8 @@ std::string programKey(const dvt_target &target, const dvt_problem &problem,
 }
 
 /// Finds the candidate among what propose gives, and tells whether it is there.
-std::shared_ptr<const Program> findProgram(const dvt_provider &provider, const dvt_target &target,
-                                           const ProblemReader &problem,
+std::shared_ptr<const Program> findProgram(const std::shared_ptr<const Library> &library,
+                                           const dvt_target &target, const ProblemReader &problem,
                                            const dvt_candidate &candidate,
                                            const dvt_prepare_args &args, bool &isThere,
                                            std::string &reason) {
@@ -226,53 +224,50 @@ std::shared_ptr<const Program> findProgram(const dvt_provider &provider, const d
     return true;
   };
   visitImplementations(
-      *provider.library, problem, target, args.threads, &candidate, &args,
+      *library, problem, target, args.threads, &candidate, &args,
       [&](const Attempt &attempt, const Resolved &resolved) {
         if (!fits(candidate.input_layouts, resolved.inputLayouts) ||
             !fits(candidate.output_layouts, resolved.outputLayouts))
           return true;
         isThere = true;
-        found = Program::make(provider.library, attempt, resolved, reason);
+        found = Program::make(library, attempt, resolved, reason);
         return false;
       },
       reason);
   return found;
 }
 
-/// Where kernels of this key find their program. A problem without a text has a place of its own:
-/// no two are known to be equal.
-std::shared_ptr<dvt_provider::Shared> placeOf(dvt_provider &provider, const dvt_problem &problem,
-                                              const std::string &key) {
+std::shared_ptr<OnednnProvider::Shared> OnednnProvider::placeOf(const dvt_problem &problem,
+                                                                const std::string &key) {
   if (!problem.text || !*problem.text)
-    return std::make_shared<dvt_provider::Shared>();
-  std::lock_guard guard(provider.mutex);
-  if (provider.programs.size() >= kMostPrograms)
-    std::erase_if(provider.programs, [](const auto &entry) {
+    return std::make_shared<Shared>();
+  std::lock_guard guard(mutex);
+  if (programs.size() >= kMostPrograms)
+    std::erase_if(programs, [](const auto &entry) {
       return entry.second.use_count() == 1 && entry.second->program.expired();
     });
-  std::shared_ptr<dvt_provider::Shared> &place = provider.programs[key];
+  std::shared_ptr<Shared> &place = programs[key];
   if (!place)
-    place = std::make_shared<dvt_provider::Shared>();
+    place = std::make_shared<Shared>();
   return place;
 }
 
-dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
-                 dvt_error *error) {
-  *kernel = nullptr;
-  if (dvt_code code = checkCall(provider, target, problem, error); code != DVT_OK)
+dvt_code OnednnProvider::prepare(const dvt_target *target, const dvt_problem *problem,
+                                 const dvt_candidate *candidate, const dvt_prepare_args *args,
+                                 std::unique_ptr<Kernel> &made, dvt_error *error) {
+  if (dvt_code code = checkCall(*library, target, problem, error); code != DVT_OK)
     return code;
   if (!candidate || !candidate->algorithm || !args)
     return fail(error, DVT_BAD_INPUT, kPrefix + "prepare without a candidate or arguments");
   ProblemReader reader(*problem);
   std::string reason;
-  std::shared_ptr<dvt_provider::Shared> place =
-      placeOf(*provider, *problem, programKey(*target, *problem, *candidate, args->threads));
+  std::shared_ptr<Shared> place =
+      placeOf(*problem, programKey(*target, *problem, *candidate, args->threads));
   std::unique_lock guard(place->mutex);
   std::shared_ptr<const Program> program = place->program.lock();
   if (!program) {
     bool isThere = false;
-    program = findProgram(*provider, *target, reader, *candidate, *args, isThere, reason);
+    program = findProgram(library, *target, reader, *candidate, *args, isThere, reason);
     if (!isThere)
       return fail(error, DVT_UNSUPPORTED,
                   kPrefix + std::string("no implementation is called ") + candidate->algorithm +
@@ -283,38 +278,14 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
       place->program = program;
   }
   guard.unlock();
-  std::unique_ptr<Kernel> made = Kernel::make(std::move(program), reader, *args, reason);
+  made = Kernel::make(std::move(program), reader, *args, reason);
   if (!made)
     return fail(error, DVT_FAILED, kPrefix + candidate->algorithm + ": " + reason);
-  *kernel = new dvt_kernel{std::move(made)};
   return DVT_OK;
 }
-
-uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->workspaceBytes(); }
-
-dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
-  std::string reason;
-  dvt_code code = kernel->kernel->run(*args, reason);
-  return code == DVT_OK ? code : fail(error, code, kPrefix + reason);
-}
-
-void destroyKernel(dvt_kernel *kernel) { delete kernel; }
-
-const dvt_provider_api kApi = {sizeof(dvt_provider_api),
-                               DVT_PROVIDER_ABI_VERSION,
-                               kProviderName,
-                               create,
-                               destroy,
-                               info,
-                               propose,
-                               nullptr,
-                               prepare,
-                               workspaceBytes,
-                               run,
-                               destroyKernel};
 
 } // namespace
 
 const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
-  return host_abi_version == DVT_PROVIDER_ABI_VERSION ? &kApi : nullptr;
+  return providers::ProviderTable<OnednnProvider>::get(host_abi_version);
 }

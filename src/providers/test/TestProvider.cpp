@@ -6,22 +6,38 @@
 #include <memory>
 
 #include "TestKernels.h"
+#include "providers/ProviderTable.h"
 
+using namespace dovetail;
 using namespace dovetail::test_provider;
-using dovetail::providers::fail;
-using dovetail::providers::ProblemReader;
+using providers::fail;
+using providers::ProblemReader;
 
-struct dvt_provider {
-  dvt_provider_info info = {sizeof(dvt_provider_info), "test", "1", nullptr, 0, 1, 1};
-};
+namespace {
 
-struct dvt_kernel {
+struct TestKernel {
+  uint64_t workspaceBytes() const { return state.workspaceBytes; }
+  dvt_code run(const dvt_run_args &args, std::string &reason) const;
+
   const Algorithm *algorithm;
   KernelState state;
   uint32_t inputCount, outputCount;
 };
 
-namespace {
+struct TestProvider {
+  using Kernel = TestKernel;
+  static constexpr const char *name() { return "test"; }
+  explicit TestProvider(const dvt_host *) {}
+  dvt_code propose(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate_sink *sink, dvt_error *error);
+  dvt_code compile(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error);
+  dvt_code prepare(const dvt_target *target, const dvt_problem *problem,
+                   const dvt_candidate *candidate, const dvt_prepare_args *args,
+                   std::unique_ptr<Kernel> &made, dvt_error *error);
+
+  dvt_provider_info info = {sizeof(dvt_provider_info), name(), "1", nullptr, 0, 1, 1};
+};
 
 std::string kernelBytes(const Algorithm &algorithm) {
   return std::string("dovetail-test ") + algorithm.name;
@@ -43,16 +59,8 @@ std::string refusal(const Algorithm &algorithm, const dvt_problem *problem) {
   return algorithm.refuse(reader);
 }
 
-dvt_code create(const dvt_host *, dvt_provider **provider, dvt_error *) {
-  *provider = new dvt_provider;
-  return DVT_OK;
-}
-
-void destroy(dvt_provider *provider) { delete provider; }
-const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
-
-dvt_code propose(dvt_provider *, const dvt_target *, const dvt_problem *problem,
-                 const dvt_candidate_sink *sink, dvt_error *error) {
+dvt_code TestProvider::propose(const dvt_target *target, const dvt_problem *problem,
+                               const dvt_candidate_sink *sink, dvt_error *error) {
   bool any = false;
   for (const Algorithm &algorithm : algorithms()) {
     std::string why = refusal(algorithm, problem);
@@ -99,8 +107,9 @@ const Algorithm *find(const dvt_problem *problem, const dvt_candidate *candidate
   return nullptr;
 }
 
-dvt_code compile(dvt_provider *, const dvt_target *, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error) {
+dvt_code TestProvider::compile(const dvt_target *target, const dvt_problem *problem,
+                               const dvt_candidate *candidate, const dvt_bytes_sink *sink,
+                               dvt_error *error) {
   const Algorithm *algorithm = find(problem, candidate);
   if (!algorithm)
     return fail(error, DVT_UNSUPPORTED, "test: this candidate was not proposed");
@@ -111,9 +120,9 @@ dvt_code compile(dvt_provider *, const dvt_target *, const dvt_problem *problem,
   return DVT_OK;
 }
 
-dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem,
-                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
-                 dvt_error *error) {
+dvt_code TestProvider::prepare(const dvt_target *target, const dvt_problem *problem,
+                               const dvt_candidate *candidate, const dvt_prepare_args *args,
+                               std::unique_ptr<Kernel> &made, dvt_error *error) {
   const Algorithm *algorithm = find(problem, candidate);
   if (!algorithm)
     return fail(error, DVT_UNSUPPORTED, "test: this candidate was not proposed");
@@ -121,42 +130,27 @@ dvt_code prepare(dvt_provider *, const dvt_target *, const dvt_problem *problem,
   if (algorithm->needsKernel && (args->kernel_bytes != bytes.size() ||
                                  std::memcmp(args->kernel, bytes.data(), bytes.size()) != 0))
     return fail(error, DVT_BAD_INPUT, std::string("test: not the kernel of ") + algorithm->name);
-  auto made = std::make_unique<dvt_kernel>(
-      dvt_kernel{algorithm, {}, problem->input_count, problem->output_count});
+  made = std::make_unique<TestKernel>(
+      TestKernel{algorithm, {}, problem->input_count, problem->output_count});
   if (algorithm->prepare) {
     std::string why = algorithm->prepare(ProblemReader(*problem), *args, made->state);
     if (!why.empty())
       return fail(error, DVT_BAD_INPUT, "test: " + why);
   }
-  *kernel = made.release();
   return DVT_OK;
 }
 
-uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->state.workspaceBytes; }
-
-dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
-  if (args->input_count != kernel->inputCount || args->output_count != kernel->outputCount)
-    return fail(error, DVT_BAD_INPUT, "test: another number of operands than the problem has");
-  std::string why = kernel->algorithm->run(kernel->state, *args);
-  return why.empty() ? DVT_OK : fail(error, DVT_FAILED, "test: " + why);
+dvt_code TestKernel::run(const dvt_run_args &args, std::string &reason) const {
+  if (args.input_count != inputCount || args.output_count != outputCount) {
+    reason = "another number of operands than the problem has";
+    return DVT_BAD_INPUT;
+  }
+  reason = algorithm->run(state, args);
+  return reason.empty() ? DVT_OK : DVT_FAILED;
 }
-
-void destroyKernel(dvt_kernel *kernel) { delete kernel; }
 
 } // namespace
 
-extern "C" const dvt_provider_api *dvt_provider_entry(uint32_t hostAbiVersion) {
-  static const dvt_provider_api api = {sizeof(dvt_provider_api),
-                                       DVT_PROVIDER_ABI_VERSION,
-                                       "test",
-                                       create,
-                                       destroy,
-                                       info,
-                                       propose,
-                                       compile,
-                                       prepare,
-                                       workspaceBytes,
-                                       run,
-                                       destroyKernel};
-  return hostAbiVersion == DVT_PROVIDER_ABI_VERSION ? &api : nullptr;
+const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
+  return providers::ProviderTable<TestProvider>::get(host_abi_version);
 }

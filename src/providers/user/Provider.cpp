@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "codegen/schedule/Schedule.h"
+#include "providers/ProviderTable.h"
 #include "providers/native/CompactProblem.h"
 #include "providers/native/CompilerDoor.h"
 #include "providers/native/DriverSet.h"
@@ -35,11 +36,20 @@ bool runsOnly(const dvt_host *host) {
   return host && host->struct_size >= end && host->runs_only;
 }
 
-} // namespace
-
-struct dvt_provider {
-  explicit dvt_provider(const dvt_host *host)
+struct UserProvider {
+  using Kernel = native::LoadedDeviceKernel;
+  static constexpr const char *name() { return "user"; }
+  static dvt_code create(const dvt_host *host, std::unique_ptr<UserProvider> &made,
+                         dvt_error *error);
+  explicit UserProvider(const dvt_host *host)
       : drivers(host), tools(host && host->library_path ? host->library_path : "") {}
+  dvt_code propose(const dvt_target *target, const dvt_problem *given,
+                   const dvt_candidate_sink *sink, dvt_error *error);
+  dvt_code compile(const dvt_target *target, const dvt_problem *given,
+                   const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error);
+  dvt_code prepare(const dvt_target *target, const dvt_problem *given,
+                   const dvt_candidate *candidate, const dvt_prepare_args *args,
+                   std::unique_ptr<Kernel> &made, dvt_error *error);
 
   Status readKernels(const std::string &libraryPath);
 
@@ -50,12 +60,8 @@ struct dvt_provider {
   dvt_provider_info info{};
 };
 
-struct dvt_kernel {
-  std::unique_ptr<native::LoadedDeviceKernel> kernel;
-};
-
 /// Measurements hold for these kernels, as these compilers make them.
-Status dvt_provider::readKernels(const std::string &libraryPath) {
+Status UserProvider::readKernels(const std::string &libraryPath) {
   Hasher hasher;
   for (const std::string &file : toolchain::manifestsIn(libraryPath)) {
     auto kernel = UserKernel::read(file);
@@ -70,10 +76,9 @@ Status dvt_provider::readKernels(const std::string &libraryPath) {
   return Status::success();
 }
 
-namespace {
-
-dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error) {
-  std::unique_ptr<dvt_provider> made(new (std::nothrow) dvt_provider(host));
+dvt_code UserProvider::create(const dvt_host *host, std::unique_ptr<UserProvider> &made,
+                              dvt_error *error) {
+  made.reset(new (std::nothrow) UserProvider(host));
   if (!made)
     return report(error, DVT_OUT_OF_MEMORY, "no memory for the provider of users' kernels");
   if (host && host->library_path)
@@ -83,17 +88,12 @@ dvt_code create(const dvt_host *host, dvt_provider **provider, dvt_error *error)
     return report(error, DVT_UNAVAILABLE,
                   "no kernel of the user's own was given; --kernel FILE.json does");
   made->info.struct_size = sizeof(made->info);
-  made->info.name = "user";
+  made->info.name = name();
   made->info.version = made->version.c_str();
   made->info.can_compile = !made->kernels.empty();
   made->info.concurrent_prepare = 1;
-  *provider = made.release();
   return DVT_OK;
 }
-
-void destroy(dvt_provider *provider) { delete provider; }
-
-const dvt_provider_info *info(dvt_provider *provider) { return &provider->info; }
 
 void offer(const UserKernel &kernel, const KernelLaunch &launch, const dvt_problem &problem,
            const dvt_candidate_sink &sink) {
@@ -118,8 +118,8 @@ Expected<Problem> problemOf(const dvt_problem &problem) {
                       : Expected<Problem>(badInput("a problem without its text"));
 }
 
-dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_problem *given,
-                 const dvt_candidate_sink *sink, dvt_error *error) {
+dvt_code UserProvider::propose(const dvt_target *target, const dvt_problem *given,
+                               const dvt_candidate_sink *sink, dvt_error *error) {
   if (std::string_view(target->device) == "cpu")
     return report(error, DVT_UNSUPPORTED, "users' kernels are for devices");
   auto problem = problemOf(*given);
@@ -131,11 +131,11 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
                   "indices that are known only at run time are not checked by users' kernels");
   std::string first;
   bool offered = false;
-  for (const UserKernel &kernel : provider->kernels) {
+  for (const UserKernel &kernel : kernels) {
     std::string reason;
     auto launch = kernel.launchFor(*problem, target->device, target->architecture, reason);
     if (launch)
-      if (auto compiler = toolchain::compilerFor(provider->tools, target->architecture); !compiler)
+      if (auto compiler = toolchain::compilerFor(tools, target->architecture); !compiler)
         reason = compiler.error().message;
     if (launch && reason.empty()) {
       offer(kernel, *launch, *given, *sink);
@@ -155,19 +155,20 @@ dvt_code propose(dvt_provider *provider, const dvt_target *target, const dvt_pro
                 first.empty() ? "no user's kernel is for these ops" : first);
 }
 
-dvt_code compile(dvt_provider *provider, const dvt_target *target, const dvt_problem *given,
-                 const dvt_candidate *candidate, const dvt_bytes_sink *sink, dvt_error *error) {
+dvt_code UserProvider::compile(const dvt_target *target, const dvt_problem *given,
+                               const dvt_candidate *candidate, const dvt_bytes_sink *sink,
+                               dvt_error *error) {
   auto problem = problemOf(*given);
   if (!problem)
     return report(error, problem.error());
-  for (const UserKernel &kernel : provider->kernels) {
+  for (const UserKernel &kernel : kernels) {
     std::string reason;
     if (!candidate->algorithm || kernel.name != candidate->algorithm)
       continue;
     auto launch = kernel.launchFor(*problem, target->device, target->architecture, reason);
     if (!launch)
       return report(error, DVT_UNSUPPORTED, reason);
-    auto compiled = kernel.compile(provider->tools, *launch, target->architecture);
+    auto compiled = kernel.compile(tools, *launch, target->architecture);
     if (!compiled)
       return report(error, compiled.error());
     const std::vector<uint8_t> bytes = compiled->serialise();
@@ -193,16 +194,16 @@ bool isTakeable(const dvt_candidate &candidate, const dvt_problem &problem) {
          areRowMajor(candidate.output_layouts, problem.output_count);
 }
 
-dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_problem *given,
-                 const dvt_candidate *candidate, const dvt_prepare_args *args, dvt_kernel **kernel,
-                 dvt_error *error) {
+dvt_code UserProvider::prepare(const dvt_target *target, const dvt_problem *given,
+                               const dvt_candidate *candidate, const dvt_prepare_args *args,
+                               std::unique_ptr<Kernel> &made, dvt_error *error) {
   if (std::string_view(target->device) == "cpu" || !isTakeable(*candidate, *given))
     return report(error, DVT_UNSUPPORTED,
                   "this is not a kernel of a user's for a device, in row-major layouts");
   auto machine = codegen::Machine::of(*target);
   if (!machine)
     return report(error, DVT_UNSUPPORTED, machine.error().message);
-  auto driver = provider->drivers.of(target->device);
+  auto driver = drivers.of(target->device);
   if (!driver)
     return report(error, driver.error());
   const native::CompactProblem compact(*given);
@@ -210,32 +211,12 @@ dvt_code prepare(dvt_provider *provider, const dvt_target *target, const dvt_pro
                                                  *driver, *args);
   if (!loaded)
     return report(error, loaded.error());
-  *kernel = new dvt_kernel{std::move(*loaded)};
+  made = std::move(*loaded);
   return DVT_OK;
 }
 
-uint64_t workspaceBytes(const dvt_kernel *kernel) { return kernel->kernel->workspaceBytes(); }
-
-dvt_code run(dvt_kernel *kernel, const dvt_run_args *args, dvt_error *error) {
-  return kernel->kernel->run(*args, error);
-}
-
-void destroyKernel(dvt_kernel *kernel) { delete kernel; }
-
 } // namespace
 
-extern "C" DVT_EXPORT const dvt_provider_api *dvt_provider_entry(uint32_t hostVersion) {
-  static const dvt_provider_api api = {sizeof(dvt_provider_api),
-                                       DVT_PROVIDER_ABI_VERSION,
-                                       "user",
-                                       create,
-                                       destroy,
-                                       info,
-                                       propose,
-                                       compile,
-                                       prepare,
-                                       workspaceBytes,
-                                       run,
-                                       destroyKernel};
-  return hostVersion == DVT_PROVIDER_ABI_VERSION ? &api : nullptr;
+const dvt_provider_api *dvt_provider_entry(uint32_t host_abi_version) {
+  return providers::ProviderTable<UserProvider>::get(host_abi_version);
 }
