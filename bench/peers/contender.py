@@ -10,6 +10,7 @@ import json
 import pathlib
 import statistics
 import sys
+import threading
 import time
 
 import numpy as np
@@ -165,6 +166,25 @@ def private_bytes() -> int:
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon"))
 
 
+class Watch:
+    """The most private memory while something goes on, looked at every millisecond."""
+
+    def __enter__(self):
+        self.peak, self.ends = private_bytes(), threading.Event()
+        self.thread = threading.Thread(target=self.look)
+        self.thread.start()
+        return self
+
+    def look(self):
+        while not self.ends.wait(0.001):
+            self.peak = max(self.peak, private_bytes())
+
+    def __exit__(self, *_):
+        self.ends.set()
+        self.thread.join()
+        self.peak = max(self.peak, private_bytes())
+
+
 def answer(**facts) -> None:
     print(json.dumps(facts), flush=True)
 
@@ -174,9 +194,10 @@ def main(engine, model, inputs, threads, library, outputs) -> None:
         given = {name: aligned(array) for name, array in arrays.items()}
     np.savez(outputs, **given)  # what Python itself takes for writing comes before what is counted
     before = private_bytes()
-    contender = ENGINES[engine](model, given, int(threads), library)
+    with Watch() as loading:
+        contender = ENGINES[engine](model, given, int(threads), library)
+        contender.run()
     peak = private_bytes()
-    contender.run()
     np.savez(outputs, **dict(contender.outputs()))
     if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)  # what Python took for that is none of the engine's
@@ -192,7 +213,7 @@ def main(engine, model, inputs, threads, library, outputs) -> None:
         if times:
             answer(median=statistics.median(times))
         else:
-            answer(private_bytes=peak - before, file_bytes=pathlib.Path(model).stat().st_size)
+            answer(private_bytes=peak - before, loading_bytes=loading.peak - before)
 
 
 if __name__ == "__main__":

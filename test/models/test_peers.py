@@ -92,3 +92,22 @@ def test_race(binary, models, tmp_path):  # noqa: F811
     table = (tmp_path / "peers.md").read_text().splitlines()
     assert len({line.count("|") for line in table}) == 1
     assert "failed: NotImplemented" in table[3] and table[4].endswith("| right | ONNX Runtime |")
+
+
+def test_a_side_that_fails_is_a_failure(binary, models, tmp_path):  # noqa: F811
+    paths, _ = models
+    fake = tmp_path / "bin/dovetail"  # the command but for plans of one side
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/sh\ncase "$*" in *"--prefer native"*) echo "no such side" >&2; exit 3;; esac\n'
+                    f'exec "{binary}" "$@"\n')
+    fake.chmod(0o755)
+    (tmp_path / "lib").symlink_to(binary.parent.parent / "lib")
+    command = [sys.executable, ROOT / "bench/peers/peers.py", "--models", paths["f32"], "--contenders",
+               "dovetail,dovetail native-first", "--threads", "1", "--heats", "1", "--rounds", "2",
+               f"--compile-options=--select=estimate --cache={tmp_path / 'cache'}", "--binary", fake,
+               "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    ours, side = json.loads((tmp_path / "peers.json").read_text())
+    assert ours["right"] and "no such side" in side["failure"]
+    assert min(ours[what] for what in ("private_bytes", "loading_bytes", "weight_bytes", "arena_bytes")) > 0
