@@ -72,8 +72,14 @@ public:
       if (memory.process.key != SharedBytes::kNobody)
         levels[memory.process.key].push_back(memory.process.bytes);
     };
-    for (const CoverOption &option : problem.options)
+    std::map<std::pair<std::vector<LayoutState>, std::vector<LayoutState>>, uint32_t> numbers;
+    for (const CoverOption &option : problem.options) {
       note(option.memory);
+      serviceOf.push_back(
+          numbers.try_emplace({option.needs, option.gives}, static_cast<uint32_t>(numbers.size()))
+              .first->second);
+    }
+    services = numbers.size();
     for (const CoverConversion &conversion : problem.conversions)
       note(conversion.memory);
     for (auto &[key, sizes] : levels) {
@@ -215,7 +221,8 @@ private:
     part.ranks = problem.ranks;
     std::vector<uint32_t> options, conversions; // numbers in the whole problem
     // Of those that serve alike only the cheapest matters.
-    std::map<std::pair<std::vector<LayoutState>, std::vector<LayoutState>>, size_t> alike;
+    constexpr size_t kNowhere = SIZE_MAX;
+    std::vector<size_t> placeOf(services, kNowhere);
     for (uint32_t i = 0; i < problem.options.size(); ++i) {
       const CoverOption &option = problem.options[i];
       if (!isWithin(option.memory, caps))
@@ -223,18 +230,19 @@ private:
       CoverOption priced;
       priced.cost = pricedCost(option, relaxed) + price * pricedBytes(option.memory);
       priced.against = option.against - (relaxed ? option.preference : 0);
-      auto [known, isNew] = alike.try_emplace({option.needs, option.gives}, options.size());
-      if (isNew) {
+      size_t &place = placeOf[serviceOf[i]];
+      if (place == kNowhere) {
+        place = options.size();
         priced.needs = option.needs;
         priced.gives = option.gives;
         part.options.push_back(std::move(priced));
         options.push_back(i);
-      } else if (CoverOption &other = part.options[known->second];
+      } else if (CoverOption &other = part.options[place];
                  std::make_pair(priced.against, priced.cost) <
                  std::make_pair(other.against, other.cost)) {
         other.cost = priced.cost;
         other.against = priced.against;
-        options[known->second] = i;
+        options[place] = i;
       }
     }
     for (uint32_t i = 0; i < problem.conversions.size(); ++i) {
@@ -448,6 +456,8 @@ private:
   const CoverProblem &problem;
   const CoverLimits &limits;
   const uint64_t most;
+  std::vector<uint32_t> serviceOf; ///< of each option: what it needs and gives
+  size_t services = 0;
   std::map<uint32_t, double> sharers;               ///< by key of code
   std::map<uint32_t, std::vector<uint64_t>> levels; ///< by key: sizes, the largest first, 0 last
   uint64_t lastResorts = 0;                         ///< of the cheapest cover of any memory
