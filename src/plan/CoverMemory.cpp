@@ -65,8 +65,9 @@ struct Priced {
 
 class BoundedSearch {
 public:
-  BoundedSearch(const CoverProblem &problem, const CoverLimits &limits, uint64_t most)
-      : problem(problem), limits(limits), most(most) {
+  BoundedSearch(const CoverProblem &problem, const CoverLimits &limits, uint64_t most,
+                PricedCovers &known)
+      : problem(problem), limits(limits), most(most), known(known) {
     auto note = [&](const CoverMemory &memory) {
       if (memory.code.key != SharedBytes::kNobody)
         ++sharers[memory.code.key];
@@ -218,6 +219,34 @@ private:
   /// The cheapest cover with memory at `price` micros for a byte.
   Expected<Priced> solve(double price, const MemoryCaps &caps, bool relaxed) {
     ++solves;
+    const bool isQuick =
+        (price > 0 || !caps.empty()) && !isThorough && problem.options.size() > kProgramOptions;
+    const PricedCovers::Key key{price, effectOf(caps), relaxed, isQuick};
+    auto found = known.covers.find(key);
+    if (found == known.covers.end()) {
+      auto solved = solveAnew(price, caps, relaxed, isQuick);
+      if (!solved)
+        return solved.takeError();
+      found = known.covers.emplace(key, std::move(*solved)).first;
+    }
+    Priced priced = pricedAs(found->second, relaxed);
+    priced.price = price;
+    priced.caps = caps;
+    priced.relaxed = relaxed;
+    return priced;
+  }
+
+  /// Without those that exclude nothing.
+  MemoryCaps effectOf(const MemoryCaps &caps) const {
+    MemoryCaps effect;
+    for (const auto &[key, most] : caps)
+      if (auto sizes = levels.find(key); sizes != levels.end() && most < sizes->second.front())
+        effect.emplace(key, most);
+    return effect;
+  }
+
+  Expected<CoverSolution> solveAnew(double price, const MemoryCaps &caps, bool relaxed,
+                                    bool isQuick) {
     CoverProblem part;
     part.available = problem.available;
     part.required = problem.required;
@@ -257,43 +286,43 @@ private:
       conversions.push_back(i);
     }
     CoverLimits effort = limits;
-    if ((price > 0 || !caps.empty()) && !isThorough && problem.options.size() > kProgramOptions) {
+    if (isQuick) {
       effort.maxStates = std::min(effort.maxStates, kQuickStates);
       effort.relaxedStates = std::min(effort.relaxedStates, kQuickRelaxedStates);
     }
     auto solved = solveCover(part, effort);
     if (!solved)
-      return solved.takeError();
-    Priced priced = translate(*solved, options, conversions, relaxed);
-    priced.price = price;
-    priced.caps = caps;
-    priced.relaxed = relaxed;
-    return priced;
+      return solved;
+    CoverSolution whole;
+    whole.exact = solved->exact;
+    whole.bound = solved->bound;
+    for (uint32_t index : solved->options) {
+      const CoverOption &option = problem.options[options[index]];
+      whole.options.push_back(options[index]);
+      whole.cost += option.cost;
+      whole.against += option.against;
+    }
+    for (uint32_t index : solved->conversions) {
+      whole.conversions.push_back(conversions[index]);
+      whole.cost += problem.conversions[conversions[index]].cost;
+    }
+    std::sort(whole.conversions.begin(), whole.conversions.end());
+    return whole;
   }
 
-  Priced translate(const CoverSolution &from, const std::vector<uint32_t> &options,
-                   const std::vector<uint32_t> &conversions, bool relaxed) const {
+  Priced pricedAs(const CoverSolution &solution, bool relaxed) const {
     Priced priced;
-    CoverSolution &to = priced.solution;
-    to.exact = from.exact;
-    to.bound = from.bound;
-    for (uint32_t index : from.options) {
-      const CoverOption &option = problem.options[options[index]];
-      to.options.push_back(options[index]);
-      to.cost += option.cost;
-      to.against += option.against;
+    priced.solution = solution;
+    for (uint32_t index : solution.options) {
+      const CoverOption &option = problem.options[index];
       priced.cost += pricedCost(option, relaxed);
       priced.bytes += pricedBytes(option.memory);
     }
-    for (uint32_t index : from.conversions) {
-      const CoverConversion &conversion = problem.conversions[conversions[index]];
-      to.conversions.push_back(conversions[index]);
-      to.cost += conversion.cost;
-      priced.cost += conversion.cost;
-      priced.bytes += pricedBytes(conversion.memory);
+    for (uint32_t index : solution.conversions) {
+      priced.cost += problem.conversions[index].cost;
+      priced.bytes += pricedBytes(problem.conversions[index].memory);
     }
-    std::sort(to.conversions.begin(), to.conversions.end());
-    priced.memory = memoryOf(problem, to);
+    priced.memory = memoryOf(problem, solution);
     return priced;
   }
 
@@ -379,11 +408,11 @@ private:
     if (!best)
       return false;
     const double slack = problem.options.size() > kProgramOptions ? kGap : 0;
-    const auto weight = weightOf(cover), known = weightOf(*best);
-    double least = known.second * (1 - slack);
+    const auto weight = weightOf(cover), found = weightOf(*best);
+    double least = found.second * (1 - slack);
     if (!cover.relaxed)
       least = std::min(least, dear);
-    return weight.first > known.first || (weight.first == known.first && cost >= least);
+    return weight.first > found.first || (weight.first == found.first && cost >= least);
   }
 
   /// Choices of which each lets in more than those before it, from nothing on.
@@ -531,6 +560,7 @@ private:
   const CoverProblem &problem;
   const CoverLimits &limits;
   const uint64_t most;
+  PricedCovers &known;
   std::vector<uint32_t> serviceOf; ///< of each option: what it needs and gives
   size_t services = 0;
   std::map<uint32_t, double> sharers;               ///< by key of code
@@ -556,9 +586,20 @@ uint64_t memoryOf(const CoverProblem &problem, const CoverSolution &solution) {
   return own + code.sum() + process.sum();
 }
 
+void PricedCovers::begin(const CoverProblem &of, const CoverLimits &within) {
+  if (of == problem && within == limits)
+    return;
+  problem = of;
+  limits = within;
+  covers.clear();
+}
+
 Expected<BoundedCover> solveCoverWithin(const CoverProblem &problem, const CoverLimits &limits,
-                                        uint64_t mostBytes, BoundHint *hint) {
-  return BoundedSearch(problem, limits, mostBytes).run(hint);
+                                        uint64_t mostBytes, BoundHint *hint, PricedCovers *known) {
+  PricedCovers own;
+  PricedCovers &covers = known ? *known : own;
+  covers.begin(problem, limits);
+  return BoundedSearch(problem, limits, mostBytes, covers).run(hint);
 }
 
 } // namespace dovetail::plan
