@@ -37,6 +37,7 @@ struct SharedBytes {
   static constexpr uint32_t kNobody = UINT32_MAX;
   uint32_t key = kNobody;
   uint64_t bytes = 0;
+  friend bool operator==(const SharedBytes &, const SharedBytes &) = default;
 };
 
 /// What an option or a conversion takes beside the memory of values.
@@ -44,6 +45,7 @@ struct CoverMemory {
   uint64_t bytes = 0;  ///< its own, such as packed constants
   SharedBytes code;    ///< of equal kernels
   SharedBytes process; ///< what comes with the first kernel of a provider
+  friend bool operator==(const CoverMemory &, const CoverMemory &) = default;
 };
 
 struct CoverOption {
@@ -55,6 +57,7 @@ struct CoverOption {
   uint32_t preference = 0; ///< the part of `against` that a bound on memory may overrule
   CoverMemory memory = {};
   double charged = 0; ///< the part of `cost` that no run takes: for preparing slowly
+  friend bool operator==(const CoverOption &, const CoverOption &) = default;
 };
 
 struct CoverConversion {
@@ -62,6 +65,7 @@ struct CoverConversion {
   double cost = 0;
   CoverMemory memory = {};
   double charged = 0; ///< as of an option
+  friend bool operator==(const CoverConversion &, const CoverConversion &) = default;
 };
 
 struct CoverProblem {
@@ -71,6 +75,7 @@ struct CoverProblem {
   std::vector<CoverConversion> conversions;
   /// Rank of each value in an order in which they can be computed; empty: their numbers.
   std::vector<uint32_t> ranks;
+  friend bool operator==(const CoverProblem &, const CoverProblem &) = default;
 };
 
 struct CoverSolution {
@@ -88,6 +93,7 @@ struct CoverLimits {
   size_t maxStates = 16384;   ///< of the frontier at one value
   size_t relaxedStates = 600; ///< of the relaxed problem that bounds what the rest costs
   bool beyondFrontier = true; ///< more states there are: ask HiGHS, too, which may take minutes
+  friend bool operator==(const CoverLimits &, const CoverLimits &) = default;
 };
 
 /// Internal error when no cover exists (some required value has no producer).

@@ -16,11 +16,10 @@
 // multiply each other.
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
-#include <unordered_map>
 
 #include "plan/Cover.h"
+#include "plan/CoverKeys.h"
 
 namespace dovetail::plan {
 namespace {
@@ -39,35 +38,6 @@ struct Cost {
   }
 };
 
-/// One thing the rest must know, ordered by the position at which it matters. A key is a state of
-/// the frontier: facts in descending order.
-using Fact = uint64_t;
-using Key = std::vector<Fact>;
-enum class FactKind : uint8_t {
-  Taken, ///< the value was given before; matters at the lowest position where it could be again
-  Need,  ///< (value, layout) must exist
-  Given  ///< (value, layout) comes from an option that was taken for a later value
-};
-
-Fact makeFact(uint32_t position, FactKind kind, uint32_t detail) {
-  return uint64_t(position) << 34 | uint64_t(kind) << 32 | detail;
-}
-uint32_t positionOf(Fact fact) { return static_cast<uint32_t>(fact >> 34); }
-FactKind kindOf(Fact fact) { return static_cast<FactKind>(fact >> 32 & 3); }
-uint32_t detailOf(Fact fact) { return static_cast<uint32_t>(fact); }
-
-struct KeyHash {
-  size_t operator()(const Key &key) const {
-    uint64_t hash = 0x9E3779B97F4A7C15u;
-    for (Fact fact : key) {
-      hash ^= fact;
-      hash *= 0xff51afd7ed558ccdu;
-      hash ^= hash >> 32;
-    }
-    return hash;
-  }
-};
-
 /// How a state came to be: by which option (none where the value was there already), with which
 /// conversions, from which state.
 struct Node {
@@ -76,14 +46,38 @@ struct Node {
 };
 
 struct State {
-  Key key;
+  uint32_t key = 0; ///< number in its layer
   uint32_t node = 0;
   Cost total; ///< with what the rest costs at least
 };
 
 struct Layer {
   std::vector<State> states; // in order of arrival, so that ties always fall the same way
-  std::unordered_map<Key, uint32_t, KeyHash> index;
+  KeyTable keys;
+};
+
+/// What the rest of relaxed states costs, by number.
+struct Rests {
+  static constexpr int64_t kUnknown = INT64_MAX; ///< `against` while it is sought
+  KeyTable keys;
+  std::vector<Cost> costs;
+};
+
+/// An option as one of those that give a value.
+struct Giver {
+  uint32_t option = kNone;
+  Key facts;                     ///< that come to a state by taking it
+  std::vector<uint32_t> layouts; ///< in which it gives the value
+  /// A state with a fact in one of these ranges has another value of it already.
+  std::vector<std::pair<Fact, Fact>> excluded;
+  /// By layout: the cheapest conversion to it.
+  std::vector<uint32_t> conversions;
+};
+
+/// What forEachMove() makes, kept for the next time.
+struct MoveBuffers {
+  std::vector<uint32_t> needed, given, chosen;
+  Key others, key;
 };
 
 class Frontier {
@@ -100,6 +94,7 @@ public:
       return false;
     prepareOptions();
     findUsers();
+    prepareGivers();
     rests.assign(values.size(), {});
     return true;
   }
@@ -111,24 +106,24 @@ public:
     for (uint32_t position = static_cast<uint32_t>(values.size()); position-- > 0;) {
       Layer layer = std::move(layers[position]);
       layers[position] = {};
-      dropBeaten(layer.states);
-      while (layer.states.size() > width && forgetFurthest(layer.states, position)) {
+      dropBeaten(layer);
+      while (layer.states.size() > width && forgetFurthest(layer, position)) {
         Layer merged;
-        for (State &state : layer.states) {
-          forget(state.key, position);
-          auto [found, isNew] =
-              merged.index.try_emplace(state.key, static_cast<uint32_t>(merged.states.size()));
+        for (const State &state : layer.states) {
+          forgotten.assign(layer.keys[state.key].begin(), layer.keys[state.key].end());
+          forget(forgotten, position);
+          auto [number, isNew] = merged.keys.add(forgotten);
           if (isNew)
-            merged.states.push_back(std::move(state));
-          else if (State &known = merged.states[found->second];
+            merged.states.push_back({number, state.node, state.total});
+          else if (State &known = merged.states[number];
                    nodes[state.node].cost < nodes[known.node].cost)
             known.node = state.node;
         }
         layer = std::move(merged);
-        dropBeaten(layer.states);
+        dropBeaten(layer);
       }
       for (const State &state : layer.states)
-        visit(position, state);
+        visit(position, layer.keys[state.key], state.node);
     }
     return isRelaxed || end == kNone ? std::nullopt : std::optional(trace());
   }
@@ -143,7 +138,7 @@ public:
     for (uint32_t position = static_cast<uint32_t>(values.size()); position-- > 0;) {
       Layer layer = std::move(layers[position]);
       layers[position] = {};
-      dropBeaten(layer.states);
+      dropBeaten(layer);
       // Without bounds that many states cost time and prove nothing.
       constexpr size_t kUnboundedStates = 1024;
       if (size_t most = boundsAreKnown() ? maxStates : std::min(maxStates, kUnboundedStates);
@@ -154,7 +149,7 @@ public:
         layer.states.resize(most);
       }
       for (const State &state : layer.states)
-        visit(position, state);
+        visit(position, layer.keys[state.key], state.node);
     }
     isBounding = false;
     return end == kNone ? std::nullopt : std::optional(trace());
@@ -166,7 +161,7 @@ public:
   Cost bound() {
     Key key = startKey();
     uint32_t next = settle(key);
-    return next == kNone ? Cost{} : rest(std::move(key), next);
+    return next == kNone ? Cost{} : rest(key, next);
   }
 
 private:
@@ -188,7 +183,9 @@ private:
     available.resize(most);
     sources.resize(most);
     conversionsOf.resize(most);
+    optionsOf.resize(most);
     givers.resize(most);
+    dearest.resize(most);
     for (LayoutState state : problem.available) {
       available[state.value].push_back(state.layout);
       sources[state.value].insert(state.layout);
@@ -198,8 +195,8 @@ private:
         conversionsOf[problem.conversions[i].value].push_back(i);
     for (uint32_t i = 0; i < problem.options.size(); ++i)
       for (LayoutState give : problem.options[i].gives) {
-        if (givers[give.value].empty() || givers[give.value].back() != i)
-          givers[give.value].push_back(i);
+        if (optionsOf[give.value].empty() || optionsOf[give.value].back() != i)
+          optionsOf[give.value].push_back(i);
         sources[give.value].insert(give.layout);
       }
   }
@@ -274,10 +271,54 @@ private:
           users[need.value].insert(positions[give.value]);
   }
 
+  void prepareGivers() {
+    for (uint32_t value : values)
+      for (uint32_t option : optionsOf[value])
+        givers[value].push_back(makeGiver(value, option));
+  }
+
+  Giver makeGiver(uint32_t value, uint32_t index) const {
+    const CoverOption &option = problem.options[index];
+    Giver giver;
+    giver.option = index;
+    for (LayoutState give : option.gives) {
+      const uint32_t position = positions[give.value];
+      if (give.value == value)
+        giver.layouts.push_back(give.layout);
+      else if (position > positions[value])
+        giver.excluded.emplace_back(takenFact(give.value), takenFact(give.value));
+      else
+        giver.excluded.emplace_back(makeFact(position, FactKind::Given, 0),
+                                    makeFact(position, FactKind::Given, UINT32_MAX));
+      if (position < positions[value])
+        giver.facts.push_back(makeFact(position, FactKind::Given, give.layout));
+      else if (lowest[give.value] != kNone)
+        giver.facts.push_back(takenFact(give.value));
+    }
+    for (LayoutState need : option.needs)
+      addNeed(giver.facts, need);
+    sortFacts(giver.facts);
+    for (uint32_t i : conversionsOf[value]) {
+      const CoverConversion &conversion = problem.conversions[i];
+      if (std::find(giver.layouts.begin(), giver.layouts.end(), conversion.from) ==
+          giver.layouts.end())
+        continue;
+      if (giver.conversions.size() <= conversion.to)
+        giver.conversions.resize(conversion.to + 1, kNone);
+      uint32_t &best = giver.conversions[conversion.to];
+      if (best == kNone || conversion.cost < problem.conversions[best].cost)
+        best = i;
+    }
+    return giver;
+  }
+
+  Fact takenFact(uint32_t value) const { return makeFact(lowest[value], FactKind::Taken, value); }
+
   Key startKey() const {
     Key key;
     for (LayoutState state : problem.required)
       addNeed(key, state);
+    sortFacts(key);
     return key;
   }
 
@@ -286,17 +327,18 @@ private:
     nodes.clear();
     conversionPool.clear();
     end = kNone;
-    if (uint32_t place = arrive(startKey(), Cost{}); place != kNone)
+    Key key = startKey();
+    if (uint32_t place = arrive(key, Cost{}); place != kNone)
       nodes[place] = Node{};
   }
 
   /// Lets what is needed of one more value be forgotten: of the one furthest away, until the
   /// nearest of those users is visited that are still to come. First in which layouts; where that
   /// is forgotten of all, that they are needed. False where there is nothing to be forgotten.
-  bool forgetFurthest(const std::vector<State> &states, uint32_t position) {
+  bool forgetFurthest(const Layer &layer, uint32_t position) {
     uint32_t furthest = kNone, vague = kNone;
-    for (const State &state : states)
-      for (Fact fact : state.key)
+    for (const State &state : layer.states)
+      for (Fact fact : layer.keys[state.key])
         if (kindOf(fact) == FactKind::Need && positionOf(fact) < position) {
           uint32_t &at = detailOf(fact) == kAnyLayout ? vague : furthest;
           at = std::min(at, positionOf(fact));
@@ -343,37 +385,41 @@ private:
   }
 
   /// What the rest costs at least: exactly what it costs where needs may be forgotten.
-  Cost rest(Key key, uint32_t next) {
+  Cost rest(KeyView key, uint32_t next) {
     if (!isRelaxed)
       return {};
     struct Child {
       Cost cost;
-      uint32_t next = kNone;
-      Key key;
+      uint32_t next = kNone, key = 0;
     };
     struct Frame {
-      uint32_t position;
-      Key key;
+      uint32_t position, key;
       std::vector<Child> children;
       size_t done = 0;
       Cost best{INT32_MAX, kInfinity};
     };
-    forget(key, next);
-    if (auto known = rests[next].find(key); known != rests[next].end())
-      return known->second;
+    forgotten.assign(key.begin(), key.end());
+    forget(forgotten, next);
+    if (uint32_t known = rests[next].keys.find(forgotten);
+        known != kNone && rests[next].costs[known].against != Rests::kUnknown)
+      return rests[next].costs[known];
+    if (restCount >= mostRests)
+      return {};
     std::vector<Frame> stack;
-    auto enter = [&](Key &&of, uint32_t position) {
-      Frame frame{position, std::move(of), {}, 0, {INT32_MAX, kInfinity}};
-      forEachMove(position, frame.key,
-                  [&](uint32_t, const std::vector<uint32_t> &, const Cost &cost, Key &&after) {
-                    Child child{cost, settle(after), std::move(after)};
-                    if (child.next != kNone)
-                      forget(child.key, child.next);
-                    frame.children.push_back(std::move(child));
+    auto enter = [&](uint32_t number, uint32_t position) {
+      Frame frame{position, number, {}, 0, {INT32_MAX, kInfinity}};
+      forEachMove(position, rests[position].keys[number], restBuffers,
+                  [&](uint32_t, const std::vector<uint32_t> &, const Cost &cost, Key &after) {
+                    Child child{cost, settle(after), 0};
+                    if (child.next != kNone) {
+                      forget(after, child.next);
+                      child.key = restNumber(after, child.next);
+                    }
+                    frame.children.push_back(child);
                   });
       stack.push_back(std::move(frame));
     };
-    enter(std::move(key), next);
+    enter(restNumber(forgotten, next), next);
     Cost result;
     while (!stack.empty()) {
       if (restCount >= mostRests)
@@ -381,26 +427,31 @@ private:
       Frame &frame = stack.back();
       if (frame.done == frame.children.size()) {
         result = frame.best;
-        rests[frame.position].emplace(std::move(frame.key), result);
+        rests[frame.position].costs[frame.key] = result;
         ++restCount;
         stack.pop_back();
         continue;
       }
       Child &child = frame.children[frame.done];
       if (child.next != kNone) {
-        auto known = rests[child.next].find(child.key);
-        if (known == rests[child.next].end()) {
-          uint32_t below = child.next;
-          Key of = child.key;
-          enter(std::move(of), below);
+        const Cost &known = rests[child.next].costs[child.key];
+        if (known.against == Rests::kUnknown) {
+          enter(child.key, child.next);
           continue;
         }
-        child.cost = child.cost + known->second;
+        child.cost = child.cost + known;
       }
       frame.best = std::min(frame.best, child.cost);
       ++frame.done;
     }
     return result;
+  }
+
+  uint32_t restNumber(KeyView key, uint32_t position) {
+    auto [number, isNew] = rests[position].keys.add(key);
+    if (isNew)
+      rests[position].costs.push_back({Rests::kUnknown, 0});
+    return number;
   }
 
   bool isAvailable(LayoutState state) const {
@@ -416,35 +467,14 @@ private:
       key.push_back(fact);
   }
 
-  /// Remembers that a value is taken, where that can still matter.
-  void addTaken(Key &key, uint32_t value) const {
-    if (lowest[value] == kNone)
-      return;
-    Fact fact = makeFact(lowest[value], FactKind::Taken, value);
-    if (std::find(key.begin(), key.end(), fact) == key.end())
-      key.push_back(fact);
-  }
-
-  static bool isTaken(const Key &key, uint32_t value) {
-    return std::any_of(key.begin(), key.end(), [&](Fact fact) {
-      return kindOf(fact) == FactKind::Taken && detailOf(fact) == value;
-    });
-  }
-
-  bool isGiven(const Key &key, uint32_t value) const {
-    return std::any_of(key.begin(), key.end(), [&](Fact fact) {
-      return kindOf(fact) == FactKind::Given && positionOf(fact) == positions[value];
-    });
-  }
-
-  void visit(uint32_t position, const State &state) {
-    forEachMove(position, state.key,
+  void visit(uint32_t position, KeyView key, uint32_t from) {
+    forEachMove(position, key, buffers,
                 [&](uint32_t option, const std::vector<uint32_t> &conversions, const Cost &cost,
-                    Key &&key) {
-                  Node node{nodes[state.node].cost + cost, state.node, option,
+                    Key &after) {
+                  Node node{nodes[from].cost + cost, from, option,
                             static_cast<uint32_t>(conversionPool.size()),
                             static_cast<uint32_t>(conversions.size())};
-                  if (uint32_t place = arrive(std::move(key), node.cost); place != kNone) {
+                  if (uint32_t place = arrive(after, node.cost); place != kNone) {
                     nodes[place] = node;
                     conversionPool.insert(conversionPool.end(), conversions.begin(),
                                           conversions.end());
@@ -455,111 +485,99 @@ private:
   /// All ways to have the value at a position in the layouts in which it is needed:
   /// move(option, conversions, cost, facts that remain).
   template <typename Move>
-  void forEachMove(uint32_t position, const Key &key, const Move &move) const {
+  void forEachMove(uint32_t position, KeyView key, MoveBuffers &to, const Move &move) const {
     uint32_t value = values[position];
-    std::vector<uint32_t> needed, given = available[value];
-    Key others;
+    to.needed.clear();
+    to.others.clear();
+    to.given = available[value];
     bool fromOption = false;
     for (Fact fact : key) {
       if (kindOf(fact) == FactKind::Taken || positionOf(fact) != position) {
-        others.push_back(fact);
+        to.others.push_back(fact);
       } else if (kindOf(fact) == FactKind::Need) {
-        needed.push_back(detailOf(fact));
+        to.needed.push_back(detailOf(fact));
       } else {
-        given.push_back(detailOf(fact));
+        to.given.push_back(detailOf(fact));
         fromOption = true;
       }
     }
-    if (!given.empty()) {
-      if (fromOption)
-        addTaken(others, value);
-      convert(kNone, value, needed, given, std::move(others), Cost{}, move);
+    if (!to.given.empty()) {
+      auto conversionTo = [&](uint32_t layout) {
+        uint32_t best = kNone;
+        for (uint32_t index : conversionsOf[value]) {
+          const CoverConversion &conversion = problem.conversions[index];
+          if (conversion.to == layout &&
+              std::find(to.given.begin(), to.given.end(), conversion.from) != to.given.end() &&
+              (best == kNone || conversion.cost < problem.conversions[best].cost))
+            best = index;
+        }
+        return best;
+      };
+      Cost cost;
+      if (!convert(to.given, conversionTo, to, cost))
+        return;
+      Key taken;
+      if (fromOption && lowest[value] != kNone)
+        taken.push_back(takenFact(value));
+      uniteFacts(to.others, taken, to.key);
+      move(kNone, to.chosen, cost, to.key);
       return;
     }
-    for (uint32_t option : givers[value])
-      take(key, option, value, needed, others, move);
-  }
-
-  template <typename Move>
-  void take(const Key &before, uint32_t index, uint32_t value, const std::vector<uint32_t> &needed,
-            const Key &others, const Move &move) const {
-    const CoverOption &option = problem.options[index];
-    std::vector<uint32_t> given;
-    for (LayoutState give : option.gives) {
-      if (give.value == value)
-        given.push_back(give.layout);
-      else if (positions[give.value] > positions[value] ? isTaken(before, give.value)
-                                                        : isGiven(before, give.value))
-        return; // a value is put into memory by one kernel
+    for (const Giver &giver : givers[value]) {
+      const CoverOption &option = problem.options[giver.option];
+      // A value is put into memory by one kernel.
+      auto isExcluded = [&](const std::pair<Fact, Fact> &range) {
+        return std::any_of(key.begin(), key.end(),
+                           [&](Fact fact) { return fact >= range.first && fact <= range.second; });
+      };
+      if (std::any_of(giver.excluded.begin(), giver.excluded.end(), isExcluded))
+        continue;
+      auto conversionTo = [&](uint32_t layout) {
+        return layout < giver.conversions.size() ? giver.conversions[layout] : kNone;
+      };
+      Cost cost{option.against, option.cost};
+      if (!convert(giver.layouts, conversionTo, to, cost))
+        continue;
+      uniteFacts(to.others, giver.facts, to.key);
+      move(giver.option, to.chosen, cost, to.key);
     }
-    Key key = others;
-    for (LayoutState give : option.gives)
-      if (positions[give.value] < positions[value])
-        key.push_back(makeFact(positions[give.value], FactKind::Given, give.layout));
-      else
-        addTaken(key, give.value);
-    for (LayoutState need : option.needs)
-      addNeed(key, need);
-    convert(index, value, needed, given, std::move(key), {option.against, option.cost}, move);
   }
 
-  /// With the cheapest conversions to all layouts in which the value is needed.
-  template <typename Move>
-  void convert(uint32_t option, uint32_t value, const std::vector<uint32_t> &needed,
-               const std::vector<uint32_t> &given, Key key, Cost cost, const Move &move) const {
-    std::vector<uint32_t> chosen;
-    for (uint32_t layout : needed) {
+  /// Chooses the cheapest conversions to all layouts that are needed; false where there are none.
+  template <typename ConversionTo>
+  bool convert(const std::vector<uint32_t> &given, const ConversionTo &conversionTo,
+               MoveBuffers &to, Cost &cost) const {
+    to.chosen.clear();
+    for (uint32_t layout : to.needed) {
       if (layout == kAnyLayout || std::find(given.begin(), given.end(), layout) != given.end())
         continue;
-      uint32_t best = kNone;
-      for (uint32_t index : conversionsOf[value]) {
-        const CoverConversion &conversion = problem.conversions[index];
-        if (conversion.to == layout &&
-            std::find(given.begin(), given.end(), conversion.from) != given.end() &&
-            (best == kNone || conversion.cost < problem.conversions[best].cost))
-          best = index;
-      }
+      const uint32_t best = conversionTo(layout);
       if (best == kNone)
-        return;
-      chosen.push_back(best);
+        return false;
+      to.chosen.push_back(best);
       cost.micros += problem.conversions[best].cost;
     }
-    move(option, chosen, cost, std::move(key));
+    return true;
   }
 
-  /// Brings a key into its order and leaves out what cannot matter any more. Returns the position
-  /// of the value to be visited next; nothing where no fact is left.
+  /// Leaves out of a key what cannot matter any more. Returns the position of the value to be
+  /// visited next; nothing where no fact is left.
   static uint32_t settle(Key &key) {
-    std::sort(key.begin(), key.end(), std::greater<>());
-    uint32_t next = kNone;
-    for (Fact fact : key)
-      if (kindOf(fact) != FactKind::Taken) {
-        next = positionOf(fact);
-        break;
-      }
-    if (next == kNone)
+    auto first = std::find_if(key.begin(), key.end(),
+                              [](Fact fact) { return kindOf(fact) != FactKind::Taken; });
+    if (first == key.end()) {
       key.clear();
-    else
-      std::erase_if(key, [&](Fact fact) {
-        return kindOf(fact) == FactKind::Taken && positionOf(fact) > next;
-      });
-    return next;
+      return kNone;
+    }
+    key.erase(key.begin(), first);
+    return positionOf(key.front());
   }
 
   /// Where the node of a state goes; nothing where the state was reached as cheaply before.
-  uint32_t arrive(Key key, const Cost &cost) {
+  uint32_t arrive(Key &key, const Cost &cost) {
     uint32_t next = settle(key);
-    if (!isBounding && next != kNone)
-      forget(key, next);
-    Cost total = cost;
-    if (isBounding) {
-      if (next != kNone)
-        total = total + rest(key, next);
-      if (!(total < cutoff))
-        return kNone;
-    }
     if (next == kNone) {
-      if (end != kNone && !(cost < nodes[end].cost))
+      if ((isBounding && !(cost < cutoff)) || (end != kNone && !(cost < nodes[end].cost)))
         return kNone;
       if (end == kNone) {
         end = static_cast<uint32_t>(nodes.size());
@@ -567,26 +585,37 @@ private:
       }
       return end;
     }
+    if (!isBounding)
+      forget(key, next);
     Layer &layer = layers[next];
-    auto [found, isNew] = layer.index.try_emplace(key, static_cast<uint32_t>(layer.states.size()));
-    if (isNew) {
-      uint32_t place = static_cast<uint32_t>(nodes.size());
-      nodes.emplace_back();
-      layer.states.push_back({std::move(key), place, total});
-      return place;
-    }
-    State &state = layer.states[found->second];
-    if (!(cost < nodes[state.node].cost))
+    uint32_t number = layer.keys.find(key);
+    if (number != kNone && !(cost < nodes[layer.states[number].node].cost))
       return kNone;
-    state.total = total;
-    return state.node;
+    Cost total = cost;
+    if (isBounding) {
+      total = total + rest(key, next);
+      if (!(total < cutoff))
+        return kNone;
+    }
+    if (number != kNone) {
+      layer.states[number].total = total;
+      return layer.states[number].node;
+    }
+    uint32_t place = static_cast<uint32_t>(nodes.size());
+    nodes.emplace_back();
+    layer.states.push_back({layer.keys.add(key).first, place, total});
+    return place;
   }
 
   /// What it costs at most to have a value in a layout besides those that the rest provides.
   double dearestConversion(uint32_t value, uint32_t layout) {
-    auto [found, isNew] = dearest.try_emplace({value, layout}, 0);
-    if (!isNew || layout == kAnyLayout)
-      return found->second;
+    if (layout == kAnyLayout)
+      return 0;
+    std::vector<double> &known = dearest[value];
+    if (known.size() <= layout)
+      known.resize(layout + 1, -1);
+    if (known[layout] >= 0)
+      return known[layout];
     double most = 0;
     for (uint32_t source : sources[value]) {
       if (source == layout)
@@ -597,17 +626,20 @@ private:
           cost = std::min(cost, problem.conversions[index].cost);
       most = std::max(most, cost);
     }
-    return found->second = most;
+    return known[layout] = most;
   }
 
-  /// What it costs at most to serve `a` by whatever serves `b`; infinite where that may not do.
-  double repair(const Key &a, const Key &b) {
-    double cost = 0;
+  /// Whether whatever serves `b` can serve `a` as well, which costs `cost` so far, for `most`.
+  bool isWithin(const Cost &most, KeyView a, const Cost &cost, KeyView b) {
+    if (most.against < cost.against)
+      return false;
+    const double limit = most.against == cost.against ? most.micros : kInfinity;
+    double repair = 0;
     size_t at = 0;
     for (Fact fact : a) {
       while (at < b.size() && b[at] > fact) {
         if (kindOf(b[at]) == FactKind::Given)
-          return kInfinity;
+          return false;
         ++at;
       }
       if (at < b.size() && b[at] == fact) {
@@ -615,22 +647,25 @@ private:
         continue;
       }
       if (kindOf(fact) != FactKind::Need)
-        return kInfinity;
-      // The same value in another layout?
-      auto needsValue = [&](Fact other) {
-        return kindOf(other) == FactKind::Need && positionOf(other) == positionOf(fact);
+        return false;
+      // The same value in another layout? It would be right before or behind.
+      auto needsValue = [&](size_t place) {
+        return place < b.size() && b[place] >> 32 == fact >> 32;
       };
-      if (std::none_of(b.begin(), b.end(), needsValue))
-        return kInfinity;
-      cost += dearestConversion(values[positionOf(fact)], detailOf(fact));
+      if (!needsValue(at) && !(at > 0 && needsValue(at - 1)))
+        return false;
+      repair += dearestConversion(values[positionOf(fact)], detailOf(fact));
+      if (cost.micros + repair > limit)
+        return false; // as it only grows
     }
     for (; at < b.size(); ++at)
       if (kindOf(b[at]) == FactKind::Given)
-        return kInfinity;
-    return cost;
+        return false;
+    return cost.micros + repair < kInfinity && !(limit < cost.micros + repair);
   }
 
-  void dropBeaten(std::vector<State> &states) {
+  void dropBeaten(Layer &layer) {
+    std::vector<State> &states = layer.states;
     if (states.size() < 2)
       return;
     std::stable_sort(states.begin(), states.end(), [&](const State &a, const State &b) {
@@ -638,29 +673,34 @@ private:
     });
     // The cheapest of all, and the cheapest of those that need the same values, judge the others.
     constexpr size_t kMostJudges = 8, kMostPeers = 24;
-    std::vector<State> kept;
-    std::unordered_map<Key, std::vector<uint32_t>, KeyHash> peersOf;
-    for (State &state : states) {
+    size_t kept = 0;
+    KeyTable groups;
+    std::vector<std::vector<uint32_t>> peersOf; // by group
+    Key needed;
+    for (const State &state : states) {
+      const KeyView key = layer.keys[state.key];
       const Cost &cost = nodes[state.node].cost;
-      auto beats = [&](const State &judge) {
-        Cost repaired = nodes[judge.node].cost;
-        repaired.micros += repair(judge.key, state.key);
-        return repaired.micros < kInfinity && !(cost < repaired);
+      auto beats = [&](uint32_t judge) {
+        return isWithin(cost, layer.keys[states[judge].key], nodes[states[judge].node].cost, key);
       };
-      Key values;
-      for (Fact fact : state.key)
-        if (values.empty() || values.back() != fact >> 32)
-          values.push_back(fact >> 32);
-      std::vector<uint32_t> &peers = peersOf[values];
-      size_t judges = std::min(kept.size(), kMostJudges);
-      if (std::any_of(kept.begin(), kept.begin() + static_cast<ptrdiff_t>(judges), beats) ||
-          std::any_of(peers.begin(), peers.end(), [&](uint32_t peer) { return beats(kept[peer]); }))
+      needed.clear();
+      for (Fact fact : key)
+        if (needed.empty() || needed.back() != fact >> 32)
+          needed.push_back(fact >> 32);
+      auto [group, isNew] = groups.add(needed);
+      if (isNew)
+        peersOf.emplace_back();
+      std::vector<uint32_t> &peers = peersOf[group];
+      bool isBeaten = std::any_of(peers.begin(), peers.end(), beats);
+      for (uint32_t judge = 0; !isBeaten && judge < std::min(kept, kMostJudges); ++judge)
+        isBeaten = beats(judge);
+      if (isBeaten)
         continue;
       if (peers.size() < kMostPeers)
-        peers.push_back(static_cast<uint32_t>(kept.size()));
-      kept.push_back(std::move(state));
+        peers.push_back(static_cast<uint32_t>(kept));
+      states[kept++] = state;
     }
-    states = std::move(kept);
+    states.resize(kept);
   }
 
   CoverSolution trace() const {
@@ -691,7 +731,8 @@ private:
   std::vector<uint32_t> positions; ///< by value
   /// By value: the lowest position at which an option that gives it, too, may be taken.
   std::vector<uint32_t> lowest;
-  std::vector<std::vector<uint32_t>> available, conversionsOf, givers; ///< by value
+  std::vector<std::vector<uint32_t>> available, conversionsOf, optionsOf; ///< by value
+  std::vector<std::vector<Giver>> givers;                                 ///< by value
   std::vector<std::set<uint32_t>> sources; ///< by value: layouts in which it may be given
   std::vector<std::set<uint32_t>> users;   ///< by value: positions of what may be made of it
   /// By value: from which position on it is forgotten in which layouts it is needed, and that it
@@ -699,8 +740,10 @@ private:
   std::vector<uint32_t> vagueFrom, goneFrom;
   bool isRelaxed = false, isBounding = false;
   size_t mostRests, restCount = 0;
-  std::vector<std::unordered_map<Key, Cost, KeyHash>> rests; ///< by position
-  std::map<std::pair<uint32_t, uint32_t>, double> dearest;
+  std::vector<Rests> rests;                 ///< by position
+  std::vector<std::vector<double>> dearest; ///< by value and layout; -1: not known yet
+  MoveBuffers buffers, restBuffers;
+  Key forgotten;
   std::vector<Layer> layers;
   std::vector<Node> nodes;
   std::vector<uint32_t> conversionPool;

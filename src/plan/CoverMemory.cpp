@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kMostSolves = 30; ///< of one bounded problem
 constexpr double kGap = 0.005;  ///< of a cover's cost, from the bound, that is good enough
-constexpr int kMostPrices = 6;  ///< of one choice of caps
+constexpr int kMostPrices = 7;  ///< of one choice of caps
+constexpr double kClimb = 3;    ///< to the next price while nothing fits
 constexpr size_t kQuickStates = 256, kQuickRelaxedStates = 100; ///< while a price is sought
 constexpr int kMostNearPrices = 4;                              ///< beside a hint
 constexpr double kNearGap = 0.01; ///< of a cover's cost that is good enough beside a hint
@@ -64,16 +65,23 @@ struct Priced {
 
 class BoundedSearch {
 public:
-  BoundedSearch(const CoverProblem &problem, const CoverLimits &limits, uint64_t most)
-      : problem(problem), limits(limits), most(most) {
+  BoundedSearch(const CoverProblem &problem, const CoverLimits &limits, uint64_t most,
+                PricedCovers &known)
+      : problem(problem), limits(limits), most(most), known(known) {
     auto note = [&](const CoverMemory &memory) {
       if (memory.code.key != SharedBytes::kNobody)
         ++sharers[memory.code.key];
       if (memory.process.key != SharedBytes::kNobody)
         levels[memory.process.key].push_back(memory.process.bytes);
     };
-    for (const CoverOption &option : problem.options)
+    std::map<std::pair<std::vector<LayoutState>, std::vector<LayoutState>>, uint32_t> numbers;
+    for (const CoverOption &option : problem.options) {
       note(option.memory);
+      serviceOf.push_back(
+          numbers.try_emplace({option.needs, option.gives}, static_cast<uint32_t>(numbers.size()))
+              .first->second);
+    }
+    services = numbers.size();
     for (const CoverConversion &conversion : problem.conversions)
       note(conversion.memory);
     for (auto &[key, sizes] : levels) {
@@ -101,7 +109,7 @@ public:
     double bound = free->solution.bound;
     if (free->memory > most) {
       consider(*free);
-      searchAll(free->solution.cost);
+      searchAll(*free);
       polish();
       if (problem.options.size() <= kProgramOptions)
         improve();
@@ -123,20 +131,22 @@ public:
 private:
   /// First with all preferences kept. Where nothing fits then, or only what is several times
   /// slower, they have a price.
-  void searchAll(double freeCost) {
-    searchCaps(false);
+  void searchAll(const Priced &free) {
+    if (hasPreferences())
+      dear = kDear * free.solution.cost;
+    searchCaps(&free, false);
     if (!best && hasPreferences())
-      searchCaps(true);
+      searchCaps(nullptr, true);
     if (!best)
       searchLeast();
     if (!best || best->relaxed || !hasPreferences())
       return;
-    if (best->solution.cost <= kDear * freeCost)
+    if (best->solution.cost <= dear)
       return;
     Priced strict = std::move(*best);
     best.reset();
     solves = 0;
-    searchCaps(true);
+    searchCaps(nullptr, true);
     if (!best || best->cost >= strict.cost)
       best = std::move(strict);
   }
@@ -172,7 +182,7 @@ private:
       if (!cover)
         return false;
       consider(*cover);
-      if (cover->memory <= most && price * (double(most) - cover->bytes) <= kNearGap * cover->cost)
+      if (cover->memory <= most && gainOf(*cover) <= kNearGap * cover->cost)
         return best.has_value();
       if (price == 0)
         break; // it was found without one, and no other follows from that
@@ -209,13 +219,42 @@ private:
   /// The cheapest cover with memory at `price` micros for a byte.
   Expected<Priced> solve(double price, const MemoryCaps &caps, bool relaxed) {
     ++solves;
+    const bool isQuick =
+        (price > 0 || !caps.empty()) && !isThorough && problem.options.size() > kProgramOptions;
+    const PricedCovers::Key key{price, effectOf(caps), relaxed, isQuick};
+    auto found = known.covers.find(key);
+    if (found == known.covers.end()) {
+      auto solved = solveAnew(price, caps, relaxed, isQuick);
+      if (!solved)
+        return solved.takeError();
+      found = known.covers.emplace(key, std::move(*solved)).first;
+    }
+    Priced priced = pricedAs(found->second, relaxed);
+    priced.price = price;
+    priced.caps = caps;
+    priced.relaxed = relaxed;
+    return priced;
+  }
+
+  /// Without those that exclude nothing.
+  MemoryCaps effectOf(const MemoryCaps &caps) const {
+    MemoryCaps effect;
+    for (const auto &[key, most] : caps)
+      if (auto sizes = levels.find(key); sizes != levels.end() && most < sizes->second.front())
+        effect.emplace(key, most);
+    return effect;
+  }
+
+  Expected<CoverSolution> solveAnew(double price, const MemoryCaps &caps, bool relaxed,
+                                    bool isQuick) {
     CoverProblem part;
     part.available = problem.available;
     part.required = problem.required;
     part.ranks = problem.ranks;
     std::vector<uint32_t> options, conversions; // numbers in the whole problem
     // Of those that serve alike only the cheapest matters.
-    std::map<std::pair<std::vector<LayoutState>, std::vector<LayoutState>>, size_t> alike;
+    constexpr size_t kNowhere = SIZE_MAX;
+    std::vector<size_t> placeOf(services, kNowhere);
     for (uint32_t i = 0; i < problem.options.size(); ++i) {
       const CoverOption &option = problem.options[i];
       if (!isWithin(option.memory, caps))
@@ -223,18 +262,19 @@ private:
       CoverOption priced;
       priced.cost = pricedCost(option, relaxed) + price * pricedBytes(option.memory);
       priced.against = option.against - (relaxed ? option.preference : 0);
-      auto [known, isNew] = alike.try_emplace({option.needs, option.gives}, options.size());
-      if (isNew) {
+      size_t &place = placeOf[serviceOf[i]];
+      if (place == kNowhere) {
+        place = options.size();
         priced.needs = option.needs;
         priced.gives = option.gives;
         part.options.push_back(std::move(priced));
         options.push_back(i);
-      } else if (CoverOption &other = part.options[known->second];
+      } else if (CoverOption &other = part.options[place];
                  std::make_pair(priced.against, priced.cost) <
                  std::make_pair(other.against, other.cost)) {
         other.cost = priced.cost;
         other.against = priced.against;
-        options[known->second] = i;
+        options[place] = i;
       }
     }
     for (uint32_t i = 0; i < problem.conversions.size(); ++i) {
@@ -246,43 +286,43 @@ private:
       conversions.push_back(i);
     }
     CoverLimits effort = limits;
-    if (price > 0 && !isThorough && problem.options.size() > kProgramOptions) {
+    if (isQuick) {
       effort.maxStates = std::min(effort.maxStates, kQuickStates);
       effort.relaxedStates = std::min(effort.relaxedStates, kQuickRelaxedStates);
     }
     auto solved = solveCover(part, effort);
     if (!solved)
-      return solved.takeError();
-    Priced priced = translate(*solved, options, conversions, relaxed);
-    priced.price = price;
-    priced.caps = caps;
-    priced.relaxed = relaxed;
-    return priced;
+      return solved;
+    CoverSolution whole;
+    whole.exact = solved->exact;
+    whole.bound = solved->bound;
+    for (uint32_t index : solved->options) {
+      const CoverOption &option = problem.options[options[index]];
+      whole.options.push_back(options[index]);
+      whole.cost += option.cost;
+      whole.against += option.against;
+    }
+    for (uint32_t index : solved->conversions) {
+      whole.conversions.push_back(conversions[index]);
+      whole.cost += problem.conversions[conversions[index]].cost;
+    }
+    std::sort(whole.conversions.begin(), whole.conversions.end());
+    return whole;
   }
 
-  Priced translate(const CoverSolution &from, const std::vector<uint32_t> &options,
-                   const std::vector<uint32_t> &conversions, bool relaxed) const {
+  Priced pricedAs(const CoverSolution &solution, bool relaxed) const {
     Priced priced;
-    CoverSolution &to = priced.solution;
-    to.exact = from.exact;
-    to.bound = from.bound;
-    for (uint32_t index : from.options) {
-      const CoverOption &option = problem.options[options[index]];
-      to.options.push_back(options[index]);
-      to.cost += option.cost;
-      to.against += option.against;
+    priced.solution = solution;
+    for (uint32_t index : solution.options) {
+      const CoverOption &option = problem.options[index];
       priced.cost += pricedCost(option, relaxed);
       priced.bytes += pricedBytes(option.memory);
     }
-    for (uint32_t index : from.conversions) {
-      const CoverConversion &conversion = problem.conversions[conversions[index]];
-      to.conversions.push_back(conversions[index]);
-      to.cost += conversion.cost;
-      priced.cost += conversion.cost;
-      priced.bytes += pricedBytes(conversion.memory);
+    for (uint32_t index : solution.conversions) {
+      priced.cost += problem.conversions[index].cost;
+      priced.bytes += pricedBytes(problem.conversions[index].memory);
     }
-    std::sort(to.conversions.begin(), to.conversions.end());
-    priced.memory = memoryOf(problem, to);
+    priced.memory = memoryOf(problem, solution);
     return priced;
   }
 
@@ -311,17 +351,72 @@ private:
     return sum;
   }
 
-  /// What providers may take once: from as much as the bound lets in, what saves most time for its
-  /// bytes before other things, down to nothing.
-  void searchCaps(bool relaxed) {
-    std::vector<MemoryCaps> sequence = capsByGain(relaxed);
-    for (auto caps = sequence.rbegin(); caps != sequence.rend() && solves < kMostSolves; ++caps)
-      if (!searchPrice(*caps, relaxed))
-        return;
+  /// What providers may take once, and what a cover takes of it at least that does not keep to the
+  /// next smaller choice.
+  struct Choice {
+    MemoryCaps caps;
+    uint64_t least = 0;
+  };
+  /// A choice, and the cheapest cover of any memory that keeps to it.
+  struct Level {
+    Choice choice;
+    Priced low;
+  };
+
+  /// From as much of what providers bring as the bound lets in, what saves most time for its bytes
+  /// before other things, down to nothing: covers without a price, until one fits. Then from there
+  /// on up again with a price, as what was found below shows how little is to be gained above.
+  void searchCaps(const Priced *wider, bool relaxed) {
+    std::vector<Choice> choices = choicesByGain(relaxed);
+    std::vector<Level> open;
+    while (!choices.empty() && solves < kMostSolves) {
+      Choice choice = std::move(choices.back());
+      choices.pop_back();
+      auto low = lowestOf(choice.caps, open.empty() ? wider : &open.back().low, relaxed);
+      if (!low)
+        break; // what is left covers nothing
+      consider(*low);
+      if (low->memory <= most)
+        break;
+      open.push_back({std::move(choice), std::move(*low)});
+    }
+    double price = 0;
+    for (auto level = open.rbegin(); level != open.rend() && solves < kMostSolves; ++level)
+      searchPrice(*level, relaxed, price);
   }
 
-  /// MemoryCaps of which each lets in more than those before it, from nothing on.
-  std::vector<MemoryCaps> capsByGain(bool relaxed) const {
+  /// The cheapest cover of any memory within the caps, where `wider` is that of wider ones.
+  std::optional<Priced> lowestOf(const MemoryCaps &caps, const Priced *wider, bool relaxed) {
+    auto keepsTo = [&](const CoverSolution &solution) {
+      bool keeps = true;
+      forEachMemory(problem, solution,
+                    [&](const CoverMemory &memory) { keeps &= isWithin(memory, caps); });
+      return keeps;
+    };
+    if (wider && keepsTo(wider->solution)) {
+      Priced same = *wider;
+      same.caps = caps;
+      return same;
+    }
+    auto found = solve(0, caps, relaxed);
+    return found ? std::optional(std::move(*found)) : std::nullopt;
+  }
+
+  /// Whether covers that are against as much as `cover` at least, and cost `cost` at least, cannot
+  /// be better than what was found by more than the gap.
+  bool isHopeless(const Priced &cover, double cost) const {
+    if (!best)
+      return false;
+    const double slack = problem.options.size() > kProgramOptions ? kGap : 0;
+    const auto weight = weightOf(cover), found = weightOf(*best);
+    double least = found.second * (1 - slack);
+    if (!cover.relaxed)
+      least = std::min(least, dear);
+    return weight.first > found.first || (weight.first == found.first && cost >= least);
+  }
+
+  /// Choices of which each lets in more than those before it, from nothing on.
+  std::vector<Choice> choicesByGain(bool relaxed) const {
     struct Step {
       uint32_t key;
       size_t level; ///< in `levels`
@@ -339,17 +434,19 @@ private:
     MemoryCaps caps;
     for (const auto &[key, sizes] : levels)
       caps[key] = 0;
-    std::vector<MemoryCaps> sequence{caps};
+    std::vector<Choice> choices{{caps}};
     uint64_t sum = 0;
     for (const Step &step : steps) {
-      const uint64_t to = levels.at(step.key)[step.level], from = caps[step.key];
+      const std::vector<uint64_t> &sizes = levels.at(step.key);
+      const uint64_t to = sizes[step.level], from = caps[step.key];
       if (to <= from || sum + to - from > most)
         continue;
       sum += to - from;
       caps[step.key] = to;
-      sequence.push_back(caps);
+      choices.push_back(
+          {caps, *std::prev(std::lower_bound(sizes.begin(), sizes.end(), from, std::greater<>()))});
     }
-    return sequence;
+    return choices;
   }
 
   /// How much sooner values are made where a provider may take `more` in place of `less`: of the
@@ -381,45 +478,60 @@ private:
     return 1e3 * (1 + cover.cost) / (1 + cover.bytes);
   }
 
-  /// Seeks the price at which memory is within the bound. False where covers of fewer providers
-  /// cannot be better than what was found.
-  bool searchPrice(const MemoryCaps &caps, bool relaxed) {
-    auto low = solve(0, caps, relaxed);
-    if (!low)
-      return false; // what is left covers nothing
-    const bool isBetter = !best || weightOf(*low) < weightOf(*best);
-    consider(*low);
-    if (low->memory <= most || !isBetter)
-      return false;
-    auto high = solve(dearestFor(*low), caps, relaxed);
-    if (!high)
-      return true;
-    consider(*high);
-    if (high->memory > most)
-      return true;
-    for (int i = 0; i < kMostPrices && solves < kMostSolves; ++i) {
-      double saved = low->bytes - high->bytes, price = (high->cost - low->cost) / saved;
-      if (!(saved > 0) || !(price > 0))
-        break;
-      auto middle = solve(price, caps, relaxed);
+  /// What a cover could cost less at most that fits and has as much of what is shared.
+  double gainOf(const Priced &cover) const {
+    return cover.price * (double(most) - double(cover.memory));
+  }
+
+  /// Seeks the price at which memory is within the bound, from `price` on where that is known, and
+  /// leaves there the last that was tried.
+  void searchPrice(const Level &level, bool relaxed, double &price) {
+    Priced low = level.low;
+    if (isHopeless(low, weightOf(low).second))
+      return;
+    std::optional<Priced> high;
+    auto first = [&] {
+      if (price > 0)
+        return price;
+      // What was found below keeps to these caps, too.
+      const bool isAlike =
+          best && best->relaxed == relaxed && weightOf(*best).first == weightOf(low).first;
+      return isAlike ? (best->cost - low.cost) / double(low.memory - best->memory)
+                     : dearestFor(low);
+    };
+    auto between = [&] { return (high->cost - low.cost) / (low.bytes - high->bytes); };
+    double next = first();
+    for (int i = 0; i < kMostPrices && solves < kMostSolves && next > 0; ++i) {
+      auto middle = solve(next, level.choice.caps, relaxed);
       if (!middle)
         break;
+      price = next;
       consider(*middle);
-      // No cover within the bound costs less than this, shared code aside.
-      double bound = middle->cost + price * (middle->bytes - double(most));
-      double ends = low->cost + price * low->bytes;
-      if (middle->cost + price * middle->bytes >= ends * (1 - 1e-9))
+      // No cover within the bound that does not keep to the next smaller choice costs less than
+      // this, shared code aside.
+      const double bound =
+          middle->cost + price * (middle->bytes - double(most - level.choice.least));
+      if (isHopeless(*middle, bound))
         break;
-      (middle->memory <= most ? high : low) = std::move(middle);
-      if (problem.options.size() > kProgramOptions && high->cost - bound <= kGap * high->cost)
+      const bool isEnd = high && middle->cost + price * middle->bytes >=
+                                     (low.cost + price * low.bytes) * (1 - 1e-9);
+      if (middle->memory <= most)
+        high = std::move(*middle);
+      else
+        low = std::move(*middle);
+      if (isEnd ||
+          (high && problem.options.size() > kProgramOptions && gainOf(*high) <= kGap * high->cost))
         break;
+      if (high)
+        next = low.bytes > high->bytes ? between() : 0;
+      else
+        next = price < dearestFor(low) ? std::min(kClimb * price, dearestFor(low)) : 0;
     }
-    return true;
   }
 
   /// Solves with full effort at the price that gave the best cover.
   void polish() {
-    if (!best || best->price == 0)
+    if (!best)
       return;
     isThorough = true;
     const double price = best->price;
@@ -448,9 +560,13 @@ private:
   const CoverProblem &problem;
   const CoverLimits &limits;
   const uint64_t most;
+  PricedCovers &known;
+  std::vector<uint32_t> serviceOf; ///< of each option: what it needs and gives
+  size_t services = 0;
   std::map<uint32_t, double> sharers;               ///< by key of code
   std::map<uint32_t, std::vector<uint64_t>> levels; ///< by key: sizes, the largest first, 0 last
   uint64_t lastResorts = 0;                         ///< of the cheapest cover of any memory
+  double dear = std::numeric_limits<double>::infinity(); ///< beyond it preferences have a price
   int solves = 0;
   bool isProven = false, isThorough = false;
   std::optional<Priced> best;  ///< that fits
@@ -470,9 +586,20 @@ uint64_t memoryOf(const CoverProblem &problem, const CoverSolution &solution) {
   return own + code.sum() + process.sum();
 }
 
+void PricedCovers::begin(const CoverProblem &of, const CoverLimits &within) {
+  if (of == problem && within == limits)
+    return;
+  problem = of;
+  limits = within;
+  covers.clear();
+}
+
 Expected<BoundedCover> solveCoverWithin(const CoverProblem &problem, const CoverLimits &limits,
-                                        uint64_t mostBytes, BoundHint *hint) {
-  return BoundedSearch(problem, limits, mostBytes).run(hint);
+                                        uint64_t mostBytes, BoundHint *hint, PricedCovers *known) {
+  PricedCovers own;
+  PricedCovers &covers = known ? *known : own;
+  covers.begin(problem, limits);
+  return BoundedSearch(problem, limits, mostBytes, covers).run(hint);
 }
 
 } // namespace dovetail::plan

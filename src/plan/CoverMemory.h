@@ -38,11 +38,29 @@ struct BoundHint {
   uint64_t lastResorts = 0; ///< of the cheapest cover of any memory
 };
 
+/// Covers found at prices of memory. A search takes from it what was found for the same problem and
+/// limits, as within another bound, and gives the same answer as without.
+struct PricedCovers {
+  struct Key {
+    double price = 0;
+    MemoryCaps caps;
+    bool isRelaxed = false, isQuick = false;
+    friend auto operator<=>(const Key &, const Key &) = default;
+  };
+  CoverProblem problem;
+  CoverLimits limits;
+  std::map<Key, CoverSolution> covers;
+
+  /// Forgets those of another problem.
+  void begin(const CoverProblem &problem, const CoverLimits &limits);
+};
+
 /// Preferences give way to the bound where nothing they prefer fits, and where it would be
 /// several times slower than without a bound; last resorts (the rest of `against`) are never taken
 /// to save memory. Begins at `hint` where it knows something, searches all where nothing is found
 /// near it, and leaves there where it ended. Internal error when no cover exists.
 Expected<BoundedCover> solveCoverWithin(const CoverProblem &problem, const CoverLimits &limits,
-                                        uint64_t mostBytes, BoundHint *hint = nullptr);
+                                        uint64_t mostBytes, BoundHint *hint = nullptr,
+                                        PricedCovers *known = nullptr);
 
 } // namespace dovetail::plan

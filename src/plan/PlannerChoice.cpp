@@ -574,7 +574,7 @@ Expected<Plan> Planner::State::choose(Prefer prefer) {
         continue;
       }
       // What was sought before shall not show in the plan: the same trials give the same one.
-      if (isNearHint) {
+      if (isNearHint && !endsNearHint) {
         boundHints[prefer].isKnown = false;
         continue;
       }

@@ -79,17 +79,27 @@ bool Planner::State::takesNoMore(const CoverMemory &one, const CoverMemory &othe
 Expected<CoverSolution> Planner::State::solve(const CoverLimits &limits, Prefer prefer) {
   isNearHint = false;
   if (!weighsMemory())
-    return solveCover(cover, limits);
+    return solveFreely(limits);
   double share = (1 + static_cast<double>(constantBytes(table))) / memoryWeight();
   const uint64_t most =
       bodies.empty() ? mostBytes : static_cast<uint64_t>(static_cast<double>(mostBytes) * share);
-  auto bounded = solveCoverWithin(cover, limits, most, &boundHints[prefer]);
+  auto bounded = solveCoverWithin(cover, limits, most, &boundHints[prefer], &pricedCovers);
   if (!bounded)
     return bounded.takeError();
   isNearHint = bounded->fromHint;
   options.log(LogLevel::Debug, "cover within {} bytes: takes {}, {:.1f} us; {} solved", most,
               bounded->bytes, bounded->solution.cost, bounded->solves);
   return std::move(bounded->solution);
+}
+
+Expected<CoverSolution> Planner::State::solveFreely(const CoverLimits &limits) {
+  if (!freeCover || !(freeCover->problem == cover && freeCover->limits == limits)) {
+    auto solved = solveCover(cover, limits);
+    if (!solved)
+      return solved;
+    freeCover = FreeCover{cover, limits, std::move(*solved)};
+  }
+  return freeCover->solution;
 }
 
 double Planner::State::memoryWeight() const {
@@ -130,8 +140,25 @@ Plan Planner::State::overBound(Plan plan) const {
   return plan;
 }
 
+/// A plan near that of the last turn, where it is beyond the bound by less than `excess`: it shows
+/// the next turn how large the arena becomes. Any other is sought anew, for it may be kept.
+Expected<Plan> Planner::State::chooseNearLast(Prefer prefer, uint64_t excess) {
+  endsNearHint = true;
+  auto plan = choose(prefer);
+  endsNearHint = false;
+  if (!plan || !isNearHint)
+    return plan;
+  const PlanMemory memory = dovetail::memoryOf(*plan);
+  const uint64_t bound = options.memory.of(memory);
+  if (memory.total() > bound && memory.total() - bound < excess)
+    return plan;
+  boundHints[prefer].isKnown = false;
+  return choose(prefer);
+}
+
 Expected<Plan> Planner::State::chooseWithinBound(Prefer prefer) {
   mostBytes = UINT64_MAX;
+  boundHints[prefer] = {}; // what was chosen before shall not show
   // Effort is for plans that can be taken.
   mayBeThorough = options.memory.kind == MemoryBound::Kind::None;
   auto plan = choose(prefer);
@@ -163,7 +190,8 @@ Expected<Plan> Planner::State::chooseWithinBound(Prefer prefer) {
     withheld += turn > 0 ? beyond : 0;
     uint64_t beside = memory.arena + withheld;
     mostBytes = plan->memoryBound > beside ? plan->memoryBound - beside : 0;
-    plan = choose(prefer);
+    const bool mayFollow = turn > 0 && turn + 1 < kMostTurns;
+    plan = mayFollow ? chooseNearLast(prefer, excess) : choose(prefer);
     if (!plan)
       return plan;
     memory = dovetail::memoryOf(*plan);

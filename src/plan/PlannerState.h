@@ -199,11 +199,13 @@ struct Planner::State {
   Error explainNoCover(Error error) const;
   Expected<Plan> choose(Prefer prefer);
   Expected<Plan> chooseWithinBound(Prefer prefer);
+  Expected<Plan> chooseNearLast(Prefer prefer, uint64_t excess);
   Status chooseBodies(Plan &plan, Prefer prefer);
 
   // PlannerMemory.cpp
   bool weighsMemory() const { return mostBytes != UINT64_MAX; }
   Expected<CoverSolution> solve(const CoverLimits &limits, Prefer prefer);
+  Expected<CoverSolution> solveFreely(const CoverLimits &limits);
   Plan overBound(Plan plan) const;
   CoverMemory memoryOf(const Trial &trial);
   /// Whether one takes no more memory of any kind than the other.
@@ -219,7 +221,16 @@ struct Planner::State {
   bool mayBeThorough = true; ///< where nothing is learned any more, and memory has no price
   /// Of the covers sought last, which differ little from the next.
   std::map<Prefer, BoundHint> boundHints;
-  bool isNearHint = false; ///< the last of them began at a hint
+  bool isNearHint = false;   ///< the last of them began at a hint
+  bool endsNearHint = false; ///< such a cover will do
+  PricedCovers pricedCovers;
+  /// The cover of any memory that was sought last.
+  struct FreeCover {
+    CoverProblem problem;
+    CoverLimits limits;
+    CoverSolution solution;
+  };
+  std::optional<FreeCover> freeCover;
 
   // The cover being built by choose().
   std::map<const Trial *, uint32_t> codeNumbers;
