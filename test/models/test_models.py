@@ -54,13 +54,16 @@ MODELS = [
     Model("basic_pitch", quick=("native-only",)),
     Model("silero_vad", quick=("mixed", "native-only", "library-first", "reference-only")),
     Model("lstm_bi2", trained=False, quick=("mixed", "native-only", "library-first", "reference-only")),
-    Model("minilm_l6_int8", names=("batch", "sequence"), sizes=[(1, 128), (2, 30), (1, 7)], quick=("mixed",)),
-    Model("bert_base_dyn", names=("batch", "seq"), sizes=[(1, 128), (2, 40), (1, 200)], trained=False),
-    *(Model(f"llama_100m_{kind}", names=("seq", "past"), sizes=[(1, 128), (16, 0), (3, 50)], trained=False)
-      for kind in ("dyn", "op23", "dyn_int4_qdq")),
-    *(Model(f"llama_100m_{kind}", trained=False) for kind in ("prefill128", "decode128", "decode128_int4_nbits")),
-    *(Model(name, trained=False) for name in ("resnet50_int8_qdq", "bert_base_128_int8_qdq", "resnet50_fp16")),
-    Model("resnet50_bf16", trained=False, bfloat=True),
+    Model("minilm_l6_int8", names=("batch", "sequence"), sizes=[(1, 128), (2, 30), (1, 7)], quick=("artifact",)),
+    Model("bert_base_dyn", names=("batch", "seq"), sizes=[(1, 128), (2, 40), (1, 200)], trained=False,
+          quick=("artifact",)),
+    *(Model(f"llama_100m_{kind}", names=("seq", "past"), sizes=[(1, 128), (16, 0), (3, 50)], trained=False, quick=quick)
+      for kind, quick in (("dyn", ("artifact",)), ("op23", ()), ("dyn_int4_qdq", ()))),
+    Model("llama_100m_decode128", trained=False, quick=("artifact",)),
+    *(Model(f"llama_100m_{kind}", trained=False) for kind in ("prefill128", "decode128_int4_nbits")),
+    *(Model(name, trained=False, quick=("artifact",)) for name in ("resnet50_int8_qdq", "resnet50_fp16")),
+    Model("bert_base_128_int8_qdq", trained=False),
+    Model("resnet50_bf16", trained=False, bfloat=True, quick=("artifact",)),
 ]
 SIZED = [pytest.param(model, size, id="-".join([model.name, *("x".join(map(str, s)) for s in [size] if s)]))
          for model in MODELS for size in model.sizes]
