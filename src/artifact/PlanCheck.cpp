@@ -146,15 +146,14 @@ Status PlanCheck::value(const PlanBlock &block, uint32_t number) {
     if (v.index >= block.values.size())
       return bad("shows a value that does not exist");
     const PlanValue &shown = block.values[v.index];
-    if (shown.memory != v.memory)
-      return bad("shows a value in other memory");
+    if (shown.memory != v.memory || shown.type != v.type)
+      return bad("shows a value in other memory, or of another type");
     auto other = Layout::parse(shown.layout);
     if (!shown.strides.empty())
       return bad("shows a value that has strides itself");
     if (!v.strides.empty()) {
-      if (shown.storage == Storage::Constant || !other || !other->isRowMajor() ||
-          shown.type != v.type)
-        return bad("shows, with strides, a constant or something of another type or layout");
+      if (shown.storage == Storage::Constant || !other || !other->isRowMajor())
+        return bad("shows, with strides, a constant or something of another layout");
       auto whole = isStatic(shown.extents)
                        ? checkedBytes(shown.type, numbers(shown.extents), *other)
                        : std::nullopt;
