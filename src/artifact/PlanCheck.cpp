@@ -554,6 +554,7 @@ Status PlanCheck::symbols(const std::vector<uint32_t> &outer) {
 
 /// `known` has the symbols of the blocks around this one, and gets its own.
 Status PlanCheck::symbols(const PlanBlock &b, std::set<std::string> &known) {
+  const std::set<std::string> outside = known;
   for (const SymbolSource &source : b.symbolSources) {
     if (source.value >= b.values.size() || source.axis >= b.values[source.value].extents.size())
       return badInput("symbol {} comes from a value or axis that does not exist", source.symbol);
@@ -561,6 +562,8 @@ Status PlanCheck::symbols(const PlanBlock &b, std::set<std::string> &known) {
     if (storage != Storage::Input && storage != Storage::Dynamic)
       return badInput("symbol {} comes from a value that is neither an input nor data-dependent",
                       source.symbol);
+    if (storage == Storage::Dynamic && outside.contains(source.symbol))
+      return badInput("symbol {} is found out in a body, but known around it", source.symbol);
     if (b.values[source.value].extents[source.axis] != Extent::symbol(source.symbol))
       return badInput("symbol {} does not stand alone where it comes from", source.symbol);
     known.insert(source.symbol);
