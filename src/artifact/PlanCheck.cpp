@@ -146,15 +146,14 @@ Status PlanCheck::value(const PlanBlock &block, uint32_t number) {
     if (v.index >= block.values.size())
       return bad("shows a value that does not exist");
     const PlanValue &shown = block.values[v.index];
-    if (shown.memory != v.memory)
-      return bad("shows a value in other memory");
+    if (shown.memory != v.memory || shown.type != v.type)
+      return bad("shows a value in other memory, or of another type");
     auto other = Layout::parse(shown.layout);
     if (!shown.strides.empty())
       return bad("shows a value that has strides itself");
     if (!v.strides.empty()) {
-      if (shown.storage == Storage::Constant || !other || !other->isRowMajor() ||
-          shown.type != v.type)
-        return bad("shows, with strides, a constant or something of another type or layout");
+      if (shown.storage == Storage::Constant || !other || !other->isRowMajor())
+        return bad("shows, with strides, a constant or something of another layout");
       auto whole = isStatic(shown.extents)
                        ? checkedBytes(shown.type, numbers(shown.extents), *other)
                        : std::nullopt;
@@ -555,6 +554,7 @@ Status PlanCheck::symbols(const std::vector<uint32_t> &outer) {
 
 /// `known` has the symbols of the blocks around this one, and gets its own.
 Status PlanCheck::symbols(const PlanBlock &b, std::set<std::string> &known) {
+  const std::set<std::string> outside = known;
   for (const SymbolSource &source : b.symbolSources) {
     if (source.value >= b.values.size() || source.axis >= b.values[source.value].extents.size())
       return badInput("symbol {} comes from a value or axis that does not exist", source.symbol);
@@ -562,6 +562,8 @@ Status PlanCheck::symbols(const PlanBlock &b, std::set<std::string> &known) {
     if (storage != Storage::Input && storage != Storage::Dynamic)
       return badInput("symbol {} comes from a value that is neither an input nor data-dependent",
                       source.symbol);
+    if (storage == Storage::Dynamic && outside.contains(source.symbol))
+      return badInput("symbol {} is found out in a body, but known around it", source.symbol);
     if (b.values[source.value].extents[source.axis] != Extent::symbol(source.symbol))
       return badInput("symbol {} does not stand alone where it comes from", source.symbol);
     known.insert(source.symbol);

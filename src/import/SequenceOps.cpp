@@ -20,16 +20,20 @@ constexpr size_t kMostListed = 64; ///< parts of a split that become values of t
 /// Writes ONNX nodes.
 struct NodeWriter {
   google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes;
+  std::string prefix{}; ///< of values' names, which those of nodes do without
 
-  onnx::NodeProto &operator()(const char *op, std::initializer_list<const char *> inputs,
-                              std::initializer_list<const char *> outputs) {
+  using Names = std::initializer_list<std::string>;
+  onnx::NodeProto &operator()(const char *op, Names inputs, Names outputs) {
     onnx::NodeProto &node = *nodes.Add();
     node.set_op_type(op);
-    for (const char *input : inputs)
+    for (const std::string &input : inputs)
       node.add_input(input);
-    for (const char *output : outputs)
+    for (const std::string &output : outputs)
       node.add_output(output);
-    node.set_name(std::string(op) + " of " + *outputs.begin());
+    std::string_view first = *outputs.begin();
+    if (first.starts_with(prefix))
+      first.remove_prefix(prefix.size());
+    node.set_name(fmt::format("{} of {}", op, first));
     return node;
   }
   void number(const char *name, int64_t value) {
@@ -41,14 +45,13 @@ struct NodeWriter {
     attribute.set_type(onnx::AttributeProto::INT);
     attribute.set_i(value);
   }
-  static onnx::GraphProto &body(onnx::NodeProto &loop, std::initializer_list<const char *> inputs,
-                                std::initializer_list<const char *> outputs) {
+  static onnx::GraphProto &body(onnx::NodeProto &loop, Names inputs, Names outputs) {
     onnx::AttributeProto &attribute = *loop.add_attribute();
     attribute.set_name("body");
     attribute.set_type(onnx::AttributeProto::GRAPH);
-    for (const char *input : inputs)
+    for (const std::string &input : inputs)
       attribute.mutable_g()->add_input()->set_name(input);
-    for (const char *output : outputs)
+    for (const std::string &output : outputs)
       attribute.mutable_g()->add_output()->set_name(output);
     return *attribute.mutable_g();
   }
@@ -116,7 +119,7 @@ Expected<Value> GraphImport::joinInLoop(Value sequence, int64_t axis, bool newAx
     attribute.set_type(onnx::AttributeProto::INTS);
     attribute.add_ints(axis);
     axes.set_output(0, std::string(name) + " axes");
-    to("Unsqueeze", {whole, axes.output(0).c_str()}, {name});
+    to("Unsqueeze", {whole, axes.output(0)}, {name});
   };
   element(add, "zero", "first", "first element");
   onnx::NodeProto &loop = add("Loop", {"others", "", "first"}, {"joined"});
@@ -349,38 +352,45 @@ Expected<Values> GraphImport::importSequenceMap(const onnx::NodeProto &node, Sco
           Sequence{emitter.type(column.front()), Sequence::Form::Listed, std::move(column)}));
     return tokens;
   }
-  // A loop whose body is that of the node, between what takes elements out and puts them in.
+  // A loop whose body is that of the node, between what takes elements out and puts them in. The
+  // nodes of the model stand among those made here, whose names must therefore be none of its own.
+  const std::string prefix = emitter.label + " ";
+  auto own = [&](const char *name) { return prefix + name; };
+  auto ownOf = [&](const char *name, auto number) {
+    return fmt::format("{}{} {}", prefix, name, number);
+  };
   auto function = std::make_shared<onnx::FunctionProto>();
-  NodeWriter add{*function->mutable_node()};
+  NodeWriter add{*function->mutable_node(), prefix};
   std::vector<std::string> names;
   for (int i = 0; i < node.input_size(); ++i)
-    names.push_back(fmt::format("{} operand {}", emitter.label, i));
-  add("SequenceLength", {names[0].c_str()}, {"length"});
-  onnx::NodeProto &loop = add("Loop", {"length", ""}, {"unused"});
+    names.push_back(ownOf("operand", i));
+  const std::string length = own("length"), index = own("index"), before = own("go on"),
+                    after = own("still go on");
+  add("SequenceLength", {names[0]}, {length});
+  onnx::NodeProto &loop = add("Loop", {length, ""}, {own("results")});
   loop.clear_output();
-  onnx::GraphProto &body = NodeWriter::body(loop, {"i", "go"}, {"go on"});
-  NodeWriter inner{*body.mutable_node()};
-  inner("Identity", {"go"}, {"go on"});
+  onnx::GraphProto &body = NodeWriter::body(loop, {index, before}, {after});
+  NodeWriter inner{*body.mutable_node(), prefix};
+  inner("Identity", {before}, {after});
   for (int i = 0; i < node.input_size(); ++i) {
     bool isSequence = sequences.sequence((*operands)[size_t(i)]);
-    const char *given = names[size_t(i)].c_str(), *name = graph->input(i).name().c_str();
-    isSequence ? inner("SequenceAt", {given, "i"}, {name}) : inner("Identity", {given}, {name});
+    const std::string &given = names[size_t(i)], &name = graph->input(i).name();
+    isSequence ? inner("SequenceAt", {given, index}, {name}) : inner("Identity", {given}, {name});
   }
   body.mutable_initializer()->MergeFrom(graph->initializer());
   for (const onnx::NodeProto &original : graph->node())
     *body.add_node() = original;
   std::vector<std::string> results;
   for (size_t k = 0; k < outputs; ++k) {
-    std::string empty = fmt::format("empty {}", k), before = fmt::format("before {}", k),
-                after = fmt::format("after {}", k), result = fmt::format("result {}", k);
+    const std::string empty = ownOf("nothing yet of", k), some = ownOf("part of", k),
+                      more = ownOf("more of", k), result = ownOf("all of", k);
     int type = graph->output(int(k)).type().tensor_type().elem_type();
     if (!type)
       return emitter.fail("SequenceMap", "output {} of its body has no declared type", k);
-    NodeWriter::set(add("SequenceEmpty", {}, {empty.c_str()}), "dtype", type);
-    inner("SequenceInsert", {before.c_str(), graph->output(int(k)).name().c_str()},
-          {after.c_str()});
-    body.add_input()->set_name(before);
-    body.add_output()->set_name(after);
+    NodeWriter::set(add("SequenceEmpty", {}, {empty}), "dtype", type);
+    inner("SequenceInsert", {some, graph->output(int(k)).name()}, {more});
+    body.add_input()->set_name(some);
+    body.add_output()->set_name(more);
     loop.add_input(empty);
     loop.add_output(result);
     results.push_back(result);

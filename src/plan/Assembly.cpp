@@ -459,6 +459,8 @@ void Assembler::bindOutputs() {
   }
 }
 
+/// What a step finds out is no source of what the blocks around a body know: values before that
+/// step have that extent, too.
 void Assembler::findSymbolSources() {
   std::set<std::string> known;
   auto consider = [&](uint32_t number) {
@@ -472,6 +474,7 @@ void Assembler::findSymbolSources() {
   };
   for (uint32_t number : block.inputs)
     consider(number);
+  known.insert(table.outerSymbols.begin(), table.outerSymbols.end());
   for (uint32_t number = 0; number < block.values.size(); ++number)
     if (block.values[number].storage == Storage::Dynamic)
       consider(number);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,7 @@ struct OpTable {
   std::vector<PlanState> states;
   std::vector<Requirement> requirements; ///< on the extents, checked at run time
   std::vector<OpTable> bodies;           ///< of control flow
+  std::set<std::string> outerSymbols;    ///< body: that the tables around it know where it runs
 };
 
 /// Fills users and producer of every value from the ops.

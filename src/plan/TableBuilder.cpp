@@ -159,7 +159,7 @@ private:
   Expected<OpTable> runBody(mlir::Operation &op, unsigned region,
                             llvm::ArrayRef<mlir::Value> captured, const Builder &outer) {
     given = outer.given;
-    seen = graph::symbolsOutside(&op);
+    seen = table.outerSymbols = graph::symbolsOutside(&op);
     for (mlir::Type type : op.getRegion(region).getArgumentTypes())
       addSymbols(type, seen);
     table.requirements = graph::requirementsOf(&op, region);

@@ -506,9 +506,10 @@ Expected<std::unique_ptr<Frame>> FrameBuilder::run() {
   for (uint32_t index = 0; index < block.steps.size(); ++index)
     if (Status status = addStep(index); !status)
       return status.takeError();
-  for (uint32_t value : block.outputs)
-    if (Status status = readConstant(value); !status)
-      return status.takeError();
+  for (uint32_t output : block.outputs)
+    for (uint32_t value : {output, frame->roots[output]}) // the extents of a view may be open
+      if (Status status = readConstant(value); !status)
+        return status.takeError();
   // The tensors no longer move: operands can be pointed at.
   for (size_t a = 0; a < frame->actions.size(); ++a) {
     dvt_run_args &args = frame->actions[a].args;

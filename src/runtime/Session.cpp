@@ -335,8 +335,16 @@ Status Session::pointOutputs() {
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     Border &output = outputs[i];
     uint32_t value = block.outputs[i];
-    if (!current->frame->isBound(value))
-      continue; // found out later
+    if (!current->frame->isBound(value)) {
+      // Found out later. What it is a view of may be written before.
+      if (uint32_t root = rootOf(value);
+          block.values[root].storage == Storage::Output && current->frame->isBound(root)) {
+        if (!output.own.reserve(current->frame->bytes(root)))
+          return unavailable("no memory for output '{}'", outputName(i));
+        current->frame->setOutput(i, output.own.data());
+      }
+      continue;
+    }
     const std::vector<int64_t> &extents = current->frame->extents(value);
     if (output.feeds >= 0 && inputs[static_cast<size_t>(output.feeds)].grows) {
       if (Status status = growState(i); !status)
@@ -483,12 +491,30 @@ const std::vector<int64_t> &Session::extentsOf(uint32_t value) const {
   return current->frame->isBound(value) ? current->frame->extents(value) : found[value].extents;
 }
 
+uint32_t Session::rootOf(uint32_t value) const {
+  while (block.values[value].storage == Storage::Alias)
+    value = block.values[value].index;
+  return value;
+}
+
 void *Session::memoryOf(uint32_t value) const {
   if (current->frame->isBound(value))
     return current->frame->data(value);
-  while (block.values[value].storage == Storage::Alias)
-    value = block.values[value].index;
+  value = rootOf(value);
   return current->frame->isBound(value) ? current->frame->data(value) : found[value].memory.data();
+}
+
+/// An output that is a view, with extents that were found out, shows all of what it is a view of.
+Status Session::checkView(uint32_t index) const {
+  uint32_t value = block.outputs[index], root = rootOf(value);
+  auto own = Layout::parse(block.values[value].layout),
+       other = Layout::parse(block.values[root].layout);
+  auto bytes = own ? checkedBytes(block.values[value].type, extentsOf(value), *own) : std::nullopt;
+  bool known = current->frame->isBound(root) || found[root].known;
+  if (!known || !other || !bytes ||
+      bytes != checkedBytes(block.values[root].type, extentsOf(root), *other))
+    return badInput("output '{}' is a view of another size", outputName(index));
+  return Status::success();
 }
 
 Status Session::finish() {
@@ -499,6 +525,9 @@ Status Session::finish() {
     bool bound = frame.isBound(value);
     if (Status status = resolve(value); !status)
       return status;
+    if (!bound)
+      if (Status status = checkView(i); !status)
+        return status;
     const std::vector<int64_t> &extents = extentsOf(value);
     const void *source = memoryOf(value);
     bool grows = output.feeds >= 0 && inputs[static_cast<size_t>(output.feeds)].grows;

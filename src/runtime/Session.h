@@ -129,7 +129,10 @@ private:
   /// Extents of a value that the frame does not bind, from the symbols known by now.
   Status resolve(uint32_t value);
   const std::vector<int64_t> &extentsOf(uint32_t value) const;
+  /// The value whose memory it shows.
+  uint32_t rootOf(uint32_t value) const;
   void *memoryOf(uint32_t value) const;
+  Status checkView(uint32_t output) const;
   Error failure(const Action &action, dvt_code code, const dvt_error &error) const;
   Error stepFailure(uint32_t step, const Error &error) const;
 

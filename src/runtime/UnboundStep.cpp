@@ -20,6 +20,9 @@ Status UnboundStep::readOperand(uint32_t number, const std::string &layout, dvt_
   tensor = {nullptr,        shape.data(), nullptr, uint32_t(shape.size()), value(number).type,
             DVT_MEMORY_HOST};
   if (value(root).storage == Storage::Constant) {
+    if (checkedBytes(value(number).type, shape, Layout()) !=
+        model.plan().constants[value(root).index].bytes)
+      return badInput("step '{}': '{}' is a view of another size", step.label, value(number).name);
     auto data = model.constantData(value(root).index, shape, layout);
     if (!data)
       return data.takeError();

@@ -259,6 +259,12 @@ TEST_F(ArtifactTest, AnUnsoundPlanIsNotWritten) {
   ASSERT_NE(value, plan.blocks[0].values.end());
   value->offset = uint64_t(1) << 30;
   EXPECT_FALSE(writeArtifact(plan, path));
+  // Constants are brought into a layout by their own type.
+  PlanMaker maker;
+  maker.output("y", maker.view(maker.constant(noise(6), {2, 3}), {6, 4}));
+  plan = maker.take();
+  plan.blocks[0].values[1].type = DVT_U8;
+  EXPECT_FALSE(writeArtifact(plan, path));
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 

@@ -210,6 +210,19 @@ def test_extents_of_captured_values(tmp_path):
           {"x": floats(2, 3), "start": floats(6), "trips": np.int64(1)})
 
 
+def test_extents_found_out_beside_known_ones(tmp_path):
+    """What a step of the body finds out has an extent of the model, too, which steps before it need."""
+    nodes = [node("Shape", "x", "s"), node("Expand", "one s", "e"), node("Add", "i next_one", "end"),
+             node("Unsqueeze", "end axis", "ends"), node("Slice", "e from ends axes", "p"),
+             node("ReduceSum", "p", "sum", keepdims=0), node("Add", "acc sum", "more")]
+    inner = loop_body(nodes, [value("acc", [])], [value("more", [])],
+                      {"one": np.float32(1), "next_one": np.int64(1), "axis": np.int64([0]), "from": np.int64([0]),
+                       "axes": np.int64([1])})
+    made = model([node("Loop", "trips - zero", "z", body=inner)], [value("x", ["N", 4]), value("trips", [], INT64)],
+                 [value("z", [])], {"zero": np.float32(0)})
+    check(tmp_path, made, {"x": floats(3, 4), "trips": np.int64(3)}, {"x": floats(5, 4), "trips": np.int64(2)})
+
+
 def test_types_besides_floats(tmp_path):
     nodes = [node("Add", "n n", "next"), node("Not", "f", "flipped"), node("Cast", "x", "whole", to=TensorProto.UINT8)]
     inner = loop_body(nodes, [value("n", [2], INT64), value("f", [3], BOOL)],

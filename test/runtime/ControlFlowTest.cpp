@@ -223,6 +223,30 @@ TEST(ControlFlow, BodiesKnowTheSymbolsAroundThem) {
   }
 }
 
+TEST(ControlFlow, BodiesDoNotFindOutWhatIsKnownAroundThem) {
+  Extent n = Extent::symbol("N");
+  PlanMaker maker;
+  uint32_t flag = maker.input("flag", {}, DVT_BOOL), x = maker.input("x", {n});
+  maker.symbol("N", x, 0, {0, 64, 1});
+  maker.control(StepKind::Loop, {kNoValue, flag, x}, {}, {1});
+  maker.beginBody();
+  maker.input("iteration", {}, DVT_I64);
+  maker.block().outputs = {maker.input("condition", {}, DVT_BOOL)};
+  uint32_t again = maker.input("x", {n}), kept = maker.dynamic({Extent::symbol("K")});
+  maker.symbol("N", again, 0, {0, 64, 1});
+  maker.step("keep_positive", {again}, {kept});
+  maker.symbol("K", kept, 0, {0, 64, 1});
+  Plan plan = maker.take();
+  auto checked = checkPlan(plan);
+  ASSERT_TRUE(checked) << checked.error().message;
+  plan.blocks[1].values[kept].extents = {n};
+  plan.blocks[1].symbolSources.back().symbol = "N";
+  checked = checkPlan(plan);
+  ASSERT_FALSE(checked);
+  EXPECT_NE(checked.error().message.find("known around it"), std::string::npos)
+      << checked.error().message;
+}
+
 TEST(ControlFlow, StepsOfBodiesAreListedAndTimed) {
   auto model = Model::create(conditionalPlan(), toyOptions());
   ASSERT_TRUE(model);

@@ -80,4 +80,59 @@ TEST(DynamicPlan, BoundOutputsMustFit) {
   EXPECT_NE(status.error().message.find("'y'"), std::string::npos) << status.error().message;
 }
 
+/// y[K] shows twelve elements; K is the number of positive ones of x.
+Plan viewPlan(Storage shown) {
+  PlanMaker maker;
+  maker.plan.symbols["K"] = maker.plan.symbols["M"] = {0, 1000, 1};
+  uint32_t x = maker.input("x", {16}), kept = maker.dynamic({K});
+  maker.step("keep_positive", {x}, {kept});
+  maker.block().symbolSources.push_back({"K", kept, 0});
+  uint32_t z = maker.constant(std::vector<float>(12, 3), {12}), view = 0;
+  switch (shown) {
+  case Storage::Constant: // read by a step
+    view = maker.view(z, {K});
+    maker.step("relu", {view}, {maker.outputValue("y", {K})});
+    return maker.take();
+  case Storage::Alias: // an output
+    maker.output("y", maker.view(z, {K}));
+    return maker.take();
+  case Storage::Output: { // of which what it shows is written before K is known
+    uint32_t y = maker.value({12});
+    maker.block().values[y].storage = Storage::Output;
+    maker.step("relu", {z}, {y});
+    std::swap(maker.block().steps[0], maker.block().steps[1]);
+    maker.output("y", maker.view(y, {K}));
+    return maker.take();
+  }
+  default: { // and found out, too
+    uint32_t y = maker.dynamic({Extent::symbol("M")});
+    maker.step("keep_positive", {z}, {y});
+    maker.block().symbolSources.push_back({"M", y, 0});
+    maker.output("y", maker.view(y, {K}));
+    return maker.take();
+  }
+  }
+}
+
+TEST(DynamicPlan, ViewsShowAllOfWhatTheyShow) {
+  for (Storage shown : {Storage::Constant, Storage::Alias, Storage::Output, Storage::Dynamic}) {
+    auto model = Model::create(viewPlan(shown), toyOptions());
+    ASSERT_TRUE(model) << model.error().message;
+    auto session = Session::create(*model);
+    ASSERT_TRUE(session) << session.error().message;
+    for (size_t count : {12, 5, 16, 12}) {
+      Aligned<float> x(16);
+      std::fill_n(x.begin(), count, 1.0f);
+      ASSERT_TRUE((*session)->bindInput(0, x.data(), std::vector<int64_t>{16}));
+      Status status = (*session)->run();
+      EXPECT_EQ(bool(status), count == 12) << int(shown) << ": " << count;
+      if (status)
+        EXPECT_EQ(outputOf(**session), std::vector<float>(12, 3)) << int(shown);
+      else
+        EXPECT_NE(status.error().message.find("view of another size"), std::string::npos)
+            << status.error().message;
+    }
+  }
+}
+
 } // namespace
