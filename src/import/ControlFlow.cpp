@@ -335,6 +335,22 @@ bool GraphImport::declareForms(Iteration &iteration) const {
   return any;
 }
 
+/// What the pass before imported is dropped. Loops inside loops multiply their passes, each of
+/// which takes its time also where there are few nodes.
+Status GraphImport::beginPass(const Iteration &iteration, size_t nodesBefore) {
+  iteration.draft->getRegion(0).getBlocks().clear();
+  constexpr size_t kNodesLikeAPass = 50;
+  if (importedNodes > nodesBefore)
+    repeatedNodes += importedNodes - nodesBefore + kNodesLikeAPass;
+  importedNodes = nodesBefore;
+  if (repeatedNodes > options.mostRepeatedNodes)
+    return emitter.fail(iteration.node.op_type(),
+                        "the bodies of loops are imported again and again for other extents, with "
+                        "more than {} nodes altogether",
+                        options.mostRepeatedNodes);
+  return Status::success();
+}
+
 Status GraphImport::importIteration(Iteration &iteration, Scope &scope) {
   const std::string &op = iteration.node.op_type();
   const onnx::GraphProto &graph = iteration.body;
@@ -344,9 +360,11 @@ Status GraphImport::importIteration(Iteration &iteration, Scope &scope) {
     return status;
   Region &region = iteration.draft->getRegion(0);
   OpBuilder::InsertionGuard guard(emitter.builder);
+  const size_t nodesBefore = importedNodes;
   for (bool changed = true; changed;) {
     changed = false;
-    region.getBlocks().clear();
+    if (Status status = beginPass(iteration, nodesBefore); !status)
+      return status;
     Block &block = region.emplaceBlock();
     for (const graph::ValueFacts &facts : iteration.arguments)
       emitter.declare(block.addArgument(

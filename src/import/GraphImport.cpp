@@ -377,9 +377,9 @@ Expected<Values> GraphImport::importNodes(const Nodes &nodes,
 }
 
 Status GraphImport::importNode(const onnx::NodeProto &node, Scope &scope) {
-  constexpr size_t kMostNodes = 1'000'000;
-  if (++importedNodes > kMostNodes)
-    return badInput("the model has more than {} nodes once its functions are expanded", kMostNodes);
+  if (++importedNodes > options.mostNodes)
+    return badInput("the model has more than {} nodes once its functions and bodies are expanded",
+                    options.mostNodes);
   std::string label = scope.prefix + nodeLabel(node);
   emitter.label = label;
   emitter.location = NameLoc::get(emitter.builder.getStringAttr(label));

@@ -95,6 +95,7 @@ private:
                                             llvm::ArrayRef<mlir::Value> yielded);
   bool declareForms(Iteration &iteration) const;
   std::vector<graph::ValueFacts> carriedResults(const Iteration &iteration);
+  Status beginPass(const Iteration &iteration, size_t nodesBefore);
   Status importIteration(Iteration &iteration, Scope &scope);
   Expected<Values> operandsOf(const onnx::NodeProto &node, Scope &scope);
   /// The op with the results that its bodies lead to, in place of the one they were imported into.
@@ -154,7 +155,8 @@ private:
   std::vector<std::string> argumentNames; ///< of @main
   std::unordered_map<const onnx::TensorProto *, mlir::Value> constants;
   OpSets opSets;
-  size_t importedNodes = 0;
+  size_t importedNodes = 0; ///< that stay
+  size_t repeatedNodes = 0; ///< that were imported again
 };
 
 } // namespace dovetail::importer

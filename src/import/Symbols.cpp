@@ -9,7 +9,7 @@ namespace dovetail::importer {
 std::string Symbols::unique(const std::string &wish) {
   std::string clean = Extent::symbol(wish).text();
   std::string name = clean;
-  for (int i = 2; !taken.insert(name).second; ++i)
+  for (int &i = numbers.try_emplace(clean, 2).first->second; !taken.insert(name).second; ++i)
     name = clean + "_" + std::to_string(i);
   return name;
 }

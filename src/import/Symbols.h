@@ -42,6 +42,7 @@ private:
   std::set<std::string> used;           ///< names out of `given` that were met
   std::map<std::string, Extent> byName; ///< by the model's name
   std::set<std::string> taken;          ///< symbols in use
+  std::map<std::string, int> numbers;   ///< by wish: all below are taken behind it
   std::vector<std::string> asked;       ///< names to show to the user
   SymbolRanges known;
 };
