@@ -65,7 +65,7 @@ private:
   Status fixGiven(const onnx::ValueInfoProto &input);
   /// Graphs with a wrong declaration of an output exist and run elsewhere: it is said, not refused.
   void warnOfShape(const onnx::ValueInfoProto &output, const std::vector<Extent> &shape) const;
-  Expected<graph::ValueFacts> factsOf(const onnx::ValueInfoProto &input);
+  Expected<graph::ValueFacts> factsOf(const onnx::ValueInfoProto &input, int64_t least);
   Status addInitializers(const onnx::GraphProto &graph, Scope &scope);
   /// Imports what `outputs` need and gives their values.
   Expected<Values> importNodes(const Nodes &nodes, const std::vector<std::string> &outputs,
@@ -121,7 +121,8 @@ private:
   Status divide(const Joint &joint, mlir::Value value, Values &values);
   mlir::Value reassemble(const Joint &joint, llvm::ArrayRef<mlir::Value> &values);
   // The border of the model: SequenceBorder.cpp.
-  Expected<mlir::Value> importArgument(const std::string &name, const onnx::TypeProto &type);
+  Expected<mlir::Value> importArgument(const std::string &name, const onnx::TypeProto &type,
+                                       int64_t least);
   Expected<mlir::Value> addArgument(const std::string &name, graph::ValueFacts facts);
   Status exportResult(const std::string &name, mlir::Value value, Values &values,
                       std::vector<std::string> &names);

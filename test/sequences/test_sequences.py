@@ -285,6 +285,32 @@ def test_at_the_border(tmp_path):
             np.testing.assert_allclose(result, wanted, rtol=1e-5)
 
 
+def test_nothing_at_the_border_of_a_compiled_model(tmp_path):
+    """It is compiled for any number of elements, none included."""
+    made = model([node("SequenceLength", "s", "n"), node("SequenceInsert", "s x", "t")],
+                 [sequence("s", ["a", "b"]), value("x", [2, 2])], [value("n", [], INT64), sequence("t")])
+    x, two = floats(2, 2), [floats(2, 3), floats(4, 1, seed=2)]
+    nothing = {"s.data": floats(0), "s.shapes": np.zeros((0, 2), np.int64)}
+    found = compute(tmp_path, made, [{**nothing, "x": x}, {**packed("s", two), "x": x}], "native artifact")
+    for results, elements in zip(found, ([], two)):
+        assert results["n"] == len(elements)
+        for result, wanted in zip(unpacked(results, "t"), [*elements, x], strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("extent", ["N", None])
+def test_no_optional_at_the_border_of_a_compiled_model(tmp_path, extent):
+    optional = helper.make_value_info("o", helper.make_optional_type_proto(
+        helper.make_tensor_type_proto(FLOAT, [extent])))
+    some = body([node("OptionalGetElement", "o", "g"), node("Add", "g x", "e")], [], [value("e", ["k"])])
+    none = body([node("Identity", "x", "z")], [], [value("z", ["k"])])
+    made = model([node("OptionalHasElement", "o", "h"), node("If", "h", "y", then_branch=some, else_branch=none)],
+                 [optional, value("x", [1])], [value("y", ["k"])], opset=18)
+    gives(tmp_path, made, [({"o": floats(4), "o.has_element": np.bool_(True), "x": floats(1)}, {"y": floats(4) + floats(1)}),
+                           ({"o": floats(0), "o.has_element": np.bool_(False), "x": floats(1)}, {"y": floats(1)})],
+          ways=("native artifact",))
+
+
 @pytest.mark.parametrize("given", [True, False])
 def test_optional_at_the_border(tmp_path, given):
     optional = helper.make_value_info("o", helper.make_optional_type_proto(
