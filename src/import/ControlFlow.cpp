@@ -196,7 +196,9 @@ Values GraphImport::refuseBranch(Operation &draft, unsigned branch, const Error 
     options.warn(fmt::format("node '{}' (If): its {} branch contradicts the shapes at hand, and to "
                              "take it will be an error: {}",
                              emitter.label, branch == 0 ? "then" : "else", error.message));
-  return refusal(draft, branch, error.message, others);
+  return refusal(draft, branch,
+                 "a branch was taken that makes no sense with these extents: " + error.message,
+                 others);
 }
 
 Values GraphImport::refusal(Operation &draft, unsigned branch, const std::string &message,

@@ -266,9 +266,8 @@ Expected<Values> GraphImport::importSplitToSequence(NodeImport &node) {
     Value isLength = chain("Greater", {chunk, emitter.intScalar(0)});
     if (chain.error)
       return *chain.error;
-    chunk = guarded(
-        emitter, chunk, isLength,
-        fmt::format("SplitToSequence '{}': the length of parts is not above zero", emitter.label));
+    chunk = guarded(emitter, chunk, isLength,
+                    node.fail("the length of parts is not above zero").message);
     Value parts = chain.take(splitInLoop(tensor, chunk, axis));
     return chain.error ? Expected<Values>(*chain.error) : Expected<Values>(Values{parts});
   }
@@ -444,7 +443,7 @@ Expected<Values> GraphImport::importOptional(NodeImport &node) {
   state.addRegion()->emplaceBlock();
   state.addRegion()->emplaceBlock();
   Operation *draft = emitter.builder.create(state);
-  Values refused = refusal(*draft, 1, "the optional has no element", parts);
+  Values refused = refusal(*draft, 1, node.fail("the optional has no element").message, parts);
   Expected<Values> results = finishBranches(draft, parts, refused);
   if (!results)
     return results;

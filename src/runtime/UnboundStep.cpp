@@ -245,7 +245,7 @@ Status UnboundStep::run() {
   case StepKind::Scan:
     return runScan();
   case StepKind::Refuse:
-    return badInput("a branch was taken that makes no sense with these extents: {}", step.label);
+    return badInput("{}", step.label);
   }
   return internalError("step '{}' cannot be run", step.label);
 }

@@ -41,13 +41,14 @@ def packed(name: str, elements) -> dict:
             f"{name}.shapes": np.array([element.shape for element in elements], np.int64)}
 
 
-def fails(folder: pathlib.Path, made, feeds: dict, says: str, code=2):
+def fails(folder: pathlib.Path, made, feeds: dict, says: str, code=2) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(made, folder / "model.onnx")
     np.savez(folder / "in.npz", **feeds)
     done = command("run", folder / "model.onnx", "--select=estimate", "--no-cache", f"--inputs={folder / 'in.npz'}",
                    code=code)
     assert says in done.stderr, done.stderr
+    return done.stderr
 
 
 def test_known_leaves_no_trace(tmp_path):
@@ -75,7 +76,9 @@ def test_index_when_running(tmp_path, alike):
     check(tmp_path, made, *({**feeds, "i": np.int64(i), "j": np.int64(j), "k": np.int64(k)}
                             for i, j, k in [(0, 3, 3), (1, 0, 0), (-1, -1, -2), (-3, -3, 1), (2, 1, -4)]), ways=WAYS)
     for i, j, k in [(3, 0, 0), (-4, 0, 0), (0, 4, 0), (0, -4, 0), (0, 0, 4), (0, 0, -5)]:
-        fails(tmp_path, made, {**feeds, "i": np.int64(i), "j": np.int64(j), "k": np.int64(k)}, "out of range")
+        where = "node 'Sequence" if i else "producing u' (SequenceInsert)" if j else "producing z' (SequenceAt)"
+        said = fails(tmp_path, made, {**feeds, "i": np.int64(i), "j": np.int64(j), "k": np.int64(k)}, "out of range")
+        assert where in said and "makes no sense" not in said, said
 
 
 def growing(element, carried, more=()):
@@ -327,7 +330,25 @@ def test_optional_at_the_border(tmp_path, given):
     if given:
         compare(compute(tmp_path / "plain", plain, [feeds], "mixed")[0], {"y": element}, "plain")
     else:
-        fails(tmp_path / "plain", plain, feeds, "has no element")
+        fails(tmp_path / "plain", plain, feeds, "producing y' (OptionalGetElement): the optional has no element")
+
+
+@pytest.mark.parametrize("nodes", [
+    [node("SequenceInsert", "s x seven", "t"), node("SequenceAt", "t zero", "y")],
+    [node("SequenceErase", "s seven", "t"), node("SequenceAt", "t zero", "y")],
+    [node("SequenceErase", "none zero", "t"), node("SequenceAt", "t zero", "y")],
+    [node("SequenceErase", "none i", "t"), node("SequenceAt", "t zero", "y")],
+    [node("ConcatFromSequence", "none", "y", axis=0)]], ids=["insert", "erase", "erase none", "erase any", "concat"])
+def test_branch_without_such_an_element(tmp_path, nodes):
+    """It may never be taken."""
+    plain = body([node("Exp", "x", "e")], [], [value("e", [2])])
+    made = model([node("SequenceConstruct", "x x", "s"), node("SequenceEmpty", "", "none", dtype=FLOAT),
+                  node("If", "c", "r", then_branch=plain, else_branch=body(nodes, [], [value("y", [2])]))],
+                 [value("x", [2]), value("c", [], BOOL), value("i", [], INT64)], [value("r", [2])],
+                 {"zero": np.int64(0), "seven": np.int64(7)})
+    feeds = {"x": floats(2), "i": np.int64(0)}
+    gives(tmp_path, made, [({**feeds, "c": np.bool_(True)}, {"r": np.exp(floats(2))})], ways=("mixed",))
+    fails(tmp_path, made, {**feeds, "c": np.bool_(False)}, "a branch was taken that makes no sense")
 
 
 def test_refusals(tmp_path):
