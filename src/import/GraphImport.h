@@ -97,6 +97,8 @@ private:
   std::vector<graph::ValueFacts> carriedResults(const Iteration &iteration);
   Status beginPass(const Iteration &iteration, size_t nodesBefore);
   Status importIteration(Iteration &iteration, Scope &scope);
+  Expected<Values> withoutIterations(const Iteration &iteration, const Error &error,
+                                     llvm::ArrayRef<int64_t> axes);
   Expected<Values> operandsOf(const onnx::NodeProto &node, Scope &scope);
   /// The op with the results that its bodies lead to, in place of the one they were imported into.
   Values finish(mlir::Operation *draft, llvm::ArrayRef<graph::ValueFacts> results);

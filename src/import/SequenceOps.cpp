@@ -327,7 +327,17 @@ Expected<Values> GraphImport::importSequenceMap(const onnx::NodeProto &node, Sco
         sequence && listed && sequence->values.size() < count)
       return emitter.fail("SequenceMap", "one of its sequences is shorter than the first");
   size_t outputs = size_t(node.output_size());
-  if (listed && count > 0) {
+  if (count == 0) {
+    Values tokens;
+    for (size_t k = 0; k < outputs; ++k) {
+      dvt_type type = elementType(graph->output(int(k)).type().tensor_type().elem_type());
+      if (!graph::toElementType(emitter.builder.getContext(), type))
+        return emitter.fail("SequenceMap", "output {} of its body has no declared type", k);
+      tokens.push_back(sequences.token(Sequence{type, Sequence::Form::Listed, {}}));
+    }
+    return tokens;
+  }
+  if (listed) {
     std::vector<Values> columns(outputs);
     for (size_t i = 0; i < count; ++i) {
       Values given;

@@ -233,6 +233,41 @@ def test_mapped_bodies_inside_mapped_bodies(tmp_path):
                            for n in (3, 1)])
 
 
+def test_nothing_is_mapped(tmp_path):
+    made = model([node("SequenceEmpty", "", "s", dtype=FLOAT),
+                  node("SequenceMap", "s", "t", body=body([node("Exp", "row", "z")], [ROW], [Z])),
+                  node("SequenceLength", "t", "n"), node("SequenceInsert", "t x", "u"), node("SequenceAt", "u n", "y")],
+                 [value("x", [1, 3])], [value("n", [], INT64), value("y", [1, 3])])
+    gives(tmp_path, made, [({"x": floats(1, 3)}, {"n": np.array(0), "y": floats(1, 3)})])
+
+
+def test_loops_over_nothing(tmp_path):
+    """Bodies that would contradict the shapes are never run."""
+    inner = loop_body([node("SequenceAt", "s i", "e"), node("ReduceSum", "e", "sum", keepdims=0), node("Add", "acc sum", "more")],
+                      [value("acc", [])], [value("more", []), value("e", [2, "k"])])
+    made = model([node("SequenceEmpty", "", "s", dtype=FLOAT), node("SequenceLength", "s", "n"),
+                  node("Loop", "n - x", "y all", body=inner)], [value("x", [])], [value("y", []), value("all", [None] * 3)])
+    gives(tmp_path / "loop", made, [({"x": np.float32(3)}, {"y": np.array(3, np.float32), "all": floats(0, 2, 0)})])
+    inner = body([node("SequenceAt", "s zero", "e"), node("Add", "row e", "z")], [value("row", [2])], [value("z", [2])])
+    made = model([node("SequenceEmpty", "", "s", dtype=FLOAT),
+                  node("Scan", "x", "y", body=inner, num_scan_inputs=1, scan_output_axes=[-1])],
+                 [value("x", [0, 2])], [value("y", [2, 0])], {"zero": np.int64(0)})
+    gives(tmp_path / "scan", made, [({"x": floats(0, 2)}, {"y": floats(2, 0)})])
+
+
+def test_what_is_over_excuses_no_failure(tmp_path):
+    """A body that only at first contradicts what it carries, and then is not supported for another reason."""
+    inner = loop_body([node("SequenceErase", "before i", "rest"), node("SequenceLength", "rest", "e"),
+                       node("Unheard", "e", "f"), node("SequenceInsert", "rest f", "after")],
+                      [sequence("before", ["a"])], [sequence("after", ["a"])])
+    then = body([node("SequenceEmpty", "", "none", dtype=FLOAT), node("Loop", "n - none", "all", body=inner),
+                 node("SequenceAt", "all n", "p")], [], [value("p", ["k"])])
+    other = body([node("Identity", "x", "q")], [], [value("q", ["k"])])
+    made = model([node("If", "c", "y", then_branch=then, else_branch=other)],
+                 [value("x", [2]), value("c", [], BOOL), value("n", [], INT64)], [value("y", ["k"])])
+    fails(tmp_path, made, {"x": floats(2), "c": np.bool_(False), "n": np.int64(1)}, "Unheard")
+
+
 def test_new_axis(tmp_path):
     made = model(growing(ALIKE, [5, 3], [node("ConcatFromSequence", "all", "y", axis=-1, new_axis=1)]),
                  [value("x", [5, 3]), value("n", [], INT64)], ENDS[:1])
