@@ -253,6 +253,11 @@ Expected<Values> GraphImport::importSplitToSequence(NodeImport &node) {
       split && elementCount(emitter.shape(split)).staticValue() == 1 && emitter.rank(split) == 0;
   if (isChunk && sizes && sizes->front() <= 0)
     return node.fail("parts of {} elements are asked for", sizes->front());
+  if (sizes && sizes->empty() && extent != 0) {
+    emitter.shapesContradict = true;
+    return node.fail("no parts are asked for, of {} elements",
+                     emitter.shape(tensor)[size_t(axis)].text());
+  }
   if (!split && (!extent || size_t(*extent) > kMostListed)) {
     Expected<Sequence> all = sequences.slices(tensor, axis, keep);
     return all ? Expected<Values>(Values{sequences.token(std::move(*all))}) : all.takeError();
@@ -260,7 +265,9 @@ Expected<Values> GraphImport::importSplitToSequence(NodeImport &node) {
   if (split && !isChunk && !sizes)
     return node.fail("'split' with lengths that only the run tells is not supported; one length "
                      "for all parts is");
-  if (isChunk && (!sizes || !extent)) {
+  bool areMany = isChunk && sizes && extent && *extent / sizes->front() >= int64_t(kMostListed) &&
+                 *extent > sizes->front() * int64_t(kMostListed);
+  if (isChunk && (!sizes || !extent || areMany)) {
     Chain chain(emitter);
     Value chunk = chain.take(sequences.scalarOf(split, "length of parts"));
     Value isLength = chain("Greater", {chunk, emitter.intScalar(0)});

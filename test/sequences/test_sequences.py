@@ -310,6 +310,25 @@ def test_split_into_parts_of_any_length(tmp_path, axis):
     check(tmp_path / "last", last, {"x": floats(4, 5), "size": np.int64(2**63 - 1)}, ways=WAYS)
 
 
+def test_split_into_many_parts(tmp_path):
+    """They do not become values each."""
+    made = model([node("SplitToSequence", "x size", "s", axis=0), node("SequenceLength", "s", "n"),
+                  node("SequenceAt", "s i", "y")], [value("x", [1025, 2]), value("i", [], INT64)],
+                 [value("n", [], INT64), value("y", None)], {"size": np.int64(2)})
+    check(tmp_path, made, *({"x": floats(1025, 2), "i": np.int64(i)} for i in (0, 511, -1)), ways=WAYS)
+    steps = json.loads(command("explain", tmp_path / "native_artifact/model.dvt", "--json").stdout)["steps"]
+    assert len(steps) < 100
+
+
+def test_split_into_no_parts(tmp_path):
+    made = model([node("SplitToSequence", "x none", "s", axis=0), node("SequenceLength", "s", "n")],
+                 [value("x", [0, 3])], [value("n", [], INT64)], {"none": np.zeros(0, np.int64)})
+    gives(tmp_path, made, [({"x": floats(0, 3)}, {"n": np.array(0)})])
+    for extent in (2, "N"):
+        made.graph.input[0].CopyFrom(value("x", [extent, 3]))
+        fails(tmp_path, made, {"x": floats(2, 3)}, "no parts are asked for")
+
+
 def test_at_the_border(tmp_path):
     made = model([node("SequenceAt", "s i", "x"), node("Exp", "x", "e"), node("SequenceInsert", "s e", "t")],
                  [sequence("s", ["a", "b"]), value("i", [], INT64)], [value("x", None), sequence("t")])
