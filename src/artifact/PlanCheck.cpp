@@ -272,6 +272,7 @@ Status PlanCheck::append(const PlanBlock &block, const PlanStep &step) {
 
 Status PlanCheck::states(const PlanBlock &block, const std::vector<PlanState> &states) {
   std::set<uint32_t> inputs, outputs;
+  const std::vector<uint32_t> roots = aliasRoots(block);
   for (const PlanState &state : states) {
     if (state.input >= block.inputs.size() || state.output >= block.outputs.size() ||
         !inputs.insert(state.input).second || !outputs.insert(state.output).second)
@@ -289,8 +290,13 @@ Status PlanCheck::states(const PlanBlock &block, const std::vector<PlanState> &s
       return step.kind == StepKind::Append && step.inputs[0] == block.inputs[state.input] &&
              step.outputs[0] == block.outputs[state.output];
     };
-    if (state.grows && (from.storage != Storage::Output ||
-                        std::none_of(block.steps.begin(), block.steps.end(), appends)))
+    const uint32_t grown = block.outputs[state.output];
+    auto showsGrown = [&](uint32_t number) { return roots[number] == grown; };
+    // It lies in the memory of one input, so that it can be one output only.
+    if (state.grows && (from.storage != Storage::Output || from.index != state.output ||
+                        std::count_if(block.outputs.begin(), block.outputs.end(), showsGrown) != 1))
+      return badInput("the state of input '{}' grows, but other outputs show it, too", to.name);
+    if (state.grows && std::none_of(block.steps.begin(), block.steps.end(), appends))
       return badInput("the state of input '{}' grows, but nothing is appended to it", to.name);
   }
   return Status::success();

@@ -196,7 +196,9 @@ Values GraphImport::refuseBranch(Operation &draft, unsigned branch, const Error 
     options.warn(fmt::format("node '{}' (If): its {} branch contradicts the shapes at hand, and to "
                              "take it will be an error: {}",
                              emitter.label, branch == 0 ? "then" : "else", error.message));
-  return refusal(draft, branch, error.message, others);
+  return refusal(draft, branch,
+                 "a branch was taken that makes no sense with these extents: " + error.message,
+                 others);
 }
 
 Values GraphImport::refusal(Operation &draft, unsigned branch, const std::string &message,
@@ -335,6 +337,22 @@ bool GraphImport::declareForms(Iteration &iteration) const {
   return any;
 }
 
+/// What the pass before imported is dropped. Loops inside loops multiply their passes, each of
+/// which takes its time also where there are few nodes.
+Status GraphImport::beginPass(const Iteration &iteration, size_t nodesBefore) {
+  iteration.draft->getRegion(0).getBlocks().clear();
+  constexpr size_t kNodesLikeAPass = 50;
+  if (importedNodes > nodesBefore)
+    repeatedNodes += importedNodes - nodesBefore + kNodesLikeAPass;
+  importedNodes = nodesBefore;
+  if (repeatedNodes > options.mostRepeatedNodes)
+    return emitter.fail(iteration.node.op_type(),
+                        "the bodies of loops are imported again and again for other extents, with "
+                        "more than {} nodes altogether",
+                        options.mostRepeatedNodes);
+  return Status::success();
+}
+
 Status GraphImport::importIteration(Iteration &iteration, Scope &scope) {
   const std::string &op = iteration.node.op_type();
   const onnx::GraphProto &graph = iteration.body;
@@ -344,9 +362,11 @@ Status GraphImport::importIteration(Iteration &iteration, Scope &scope) {
     return status;
   Region &region = iteration.draft->getRegion(0);
   OpBuilder::InsertionGuard guard(emitter.builder);
+  const size_t nodesBefore = importedNodes;
   for (bool changed = true; changed;) {
     changed = false;
-    region.getBlocks().clear();
+    if (Status status = beginPass(iteration, nodesBefore); !status)
+      return status;
     Block &block = region.emplaceBlock();
     for (const graph::ValueFacts &facts : iteration.arguments)
       emitter.declare(block.addArgument(
@@ -369,6 +389,7 @@ Status GraphImport::importIteration(Iteration &iteration, Scope &scope) {
         results ? takeApart(iteration, *results)
                 : Expected<std::optional<Values>>(results.takeError());
     if ((!apart && declareForms(iteration)) || (apart && !*apart)) {
+      emitter.shapesContradict = false; // which is over
       if (Status status = enterIteration(iteration); !status)
         return status;
       changed = true;
@@ -419,6 +440,36 @@ std::vector<graph::ValueFacts> GraphImport::carriedResults(const Iteration &iter
                        return symbols.fresh(emitter.label + "_" + std::to_string(i), d, 0);
                      })));
   }
+  return results;
+}
+
+/// What a loop or scan gives that runs not at all, and whose body contradicts what it would get.
+/// What would be stacked up has the extents that the body declares.
+Expected<Values> GraphImport::withoutIterations(const Iteration &iteration, const Error &error,
+                                                ArrayRef<int64_t> axes) {
+  Values results = iteration.initial;
+  const int first = int(iteration.firstYielded + iteration.carried);
+  for (int i = first; i < iteration.body.output_size(); ++i) {
+    const onnx::TypeProto::Tensor &declared = iteration.body.output(i).type().tensor_type();
+    dvt_type type = elementType(declared.elem_type());
+    if (!declared.has_shape() || !graph::toElementType(emitter.builder.getContext(), type) ||
+        typeBits(type) < 8)
+      return error;
+    std::vector<int64_t> extents;
+    int64_t count = 1;
+    for (const onnx::TensorShapeProto::Dimension &dimension : declared.shape().dim()) {
+      extents.push_back(std::max<int64_t>(dimension.dim_value(), 0));
+      if (__builtin_mul_overflow(count, std::max<int64_t>(extents.back(), 1), &count))
+        return error;
+    }
+    int64_t axis = axes.empty() ? 0 : axes[size_t(i - first)], rank = int64_t(extents.size()) + 1;
+    if (axis < -rank || axis >= rank)
+      return error;
+    extents.insert(extents.begin() + axis + (axis < 0 ? rank : 0), 0);
+    results.push_back(sequences.zeros(type, extents));
+  }
+  iteration.draft->erase();
+  emitter.shapesContradict = false;
   return results;
 }
 
@@ -481,8 +532,18 @@ Expected<Values> GraphImport::importLoop(const onnx::NodeProto &node, Scope &sco
       iteration.leading[size_t(i)].shape = {Extent(1)};
   state.addRegion();
   iteration.draft = emitter.builder.create(state);
-  if (Status status = importIteration(iteration, scope); !status)
-    return status.takeError();
+  auto known = [&](Value value) -> std::optional<int64_t> {
+    std::optional<std::vector<int64_t>> numbers = emitter.knownInts(value);
+    return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
+  };
+  Value trips = (*operands)[0], condition = (*operands)[1];
+  std::optional<int64_t> count = trips ? known(trips) : std::nullopt;
+  emitter.shapesContradict = false;
+  if (Status status = importIteration(iteration, scope); !status) {
+    bool neverRuns = count.value_or(1) <= 0 || (condition && known(condition) == 0);
+    return neverRuns && emitter.shapesContradict ? withoutIterations(iteration, status.error(), {})
+                                                 : status.takeError();
+  }
   if (!isOne(iteration.yielded[0], DVT_BOOL))
     return emitter.fail("Loop", "its body gives a condition that is not one BOOL");
 
@@ -493,15 +554,9 @@ Expected<Values> GraphImport::importLoop(const onnx::NodeProto &node, Scope &sco
       return symbols.fresh(emitter.label + "_" + std::to_string(result), d, 0);
     };
   };
-  auto known = [&](Value value) -> std::optional<int64_t> {
-    std::optional<std::vector<int64_t>> numbers = emitter.knownInts(value);
-    return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
-  };
   auto isTrue = [&](Value value) { return !value || known(value) == 1; };
-  Value trips = (*operands)[0];
-  std::optional<int64_t> count = trips ? known(trips) : std::nullopt;
   std::optional<Extent> length;
-  if (count && isTrue((*operands)[1]) && isTrue(iteration.yielded[0]))
+  if (count && isTrue(condition) && isTrue(iteration.yielded[0]))
     length = Extent(std::max<int64_t>(*count, 0));
   for (size_t i = carriedValues; i + 1 < iteration.yielded.size(); ++i) {
     Value element = iteration.yielded[i + 1];
@@ -623,8 +678,11 @@ Expected<Values> GraphImport::importScan(const onnx::NodeProto &node, int versio
   state.addOperands(*operands);
   state.addRegion();
   iteration.draft = emitter.builder.create(state);
+  emitter.shapesContradict = false;
   if (Status status = importIteration(iteration, scope); !status)
-    return status.takeError();
+    return length->staticValue() == 0 && emitter.shapesContradict
+               ? withoutIterations(iteration, status.error(), *stackedAxes)
+               : status.takeError();
 
   std::vector<graph::ValueFacts> results = carriedResults(iteration);
   auto fresh = [&](size_t result) {

@@ -202,7 +202,7 @@ Expected<OwningOpRef<ModuleOp>> GraphImport::run() {
   return std::move(module);
 }
 
-Expected<graph::ValueFacts> GraphImport::factsOf(const onnx::ValueInfoProto &input) {
+Expected<graph::ValueFacts> GraphImport::factsOf(const onnx::ValueInfoProto &input, int64_t least) {
   const std::string &name = input.name();
   if (!input.type().has_tensor_type())
     return badInput("input '{}' is {}; only dense tensors are supported yet", name,
@@ -231,8 +231,8 @@ Expected<graph::ValueFacts> GraphImport::factsOf(const onnx::ValueInfoProto &inp
     if (isNumber(dimension) && dimension.dim_value() > int64_t(1) << 40)
       return badInput("input '{}' has the impossible extent {}", name, dimension.dim_value());
     facts.shape.push_back(isNumber(dimension)  ? Extent(dimension.dim_value())
-                          : isNamed(dimension) ? symbols.named(dimension.dim_param())
-                                               : symbols.fresh(name, size_t(i), 1));
+                          : isNamed(dimension) ? symbols.named(dimension.dim_param(), least)
+                                               : symbols.fresh(name, size_t(i), least));
   }
   return facts;
 }
@@ -296,9 +296,9 @@ Status GraphImport::importInputs(const onnx::GraphProto &graph, Scope &scope) {
   for (const onnx::ValueInfoProto *input : arguments)
     for (const auto &dimension : input->type().tensor_type().shape().dim())
       if (isNamed(dimension) && !options.shapes.count(input->name()))
-        symbols.named(dimension.dim_param());
+        symbols.named(dimension.dim_param(), 1);
   for (const onnx::ValueInfoProto *input : arguments) {
-    Expected<Value> argument = importArgument(input->name(), input->type());
+    Expected<Value> argument = importArgument(input->name(), input->type(), 1);
     if (!argument)
       return argument.takeError();
     scope.values[input->name()] = *argument;
@@ -377,9 +377,9 @@ Expected<Values> GraphImport::importNodes(const Nodes &nodes,
 }
 
 Status GraphImport::importNode(const onnx::NodeProto &node, Scope &scope) {
-  constexpr size_t kMostNodes = 1'000'000;
-  if (++importedNodes > kMostNodes)
-    return badInput("the model has more than {} nodes once its functions are expanded", kMostNodes);
+  if (++importedNodes > options.mostNodes)
+    return badInput("the model has more than {} nodes once its functions and bodies are expanded",
+                    options.mostNodes);
   std::string label = scope.prefix + nodeLabel(node);
   emitter.label = label;
   emitter.location = NameLoc::get(emitter.builder.getStringAttr(label));

@@ -65,7 +65,7 @@ private:
   Status fixGiven(const onnx::ValueInfoProto &input);
   /// Graphs with a wrong declaration of an output exist and run elsewhere: it is said, not refused.
   void warnOfShape(const onnx::ValueInfoProto &output, const std::vector<Extent> &shape) const;
-  Expected<graph::ValueFacts> factsOf(const onnx::ValueInfoProto &input);
+  Expected<graph::ValueFacts> factsOf(const onnx::ValueInfoProto &input, int64_t least);
   Status addInitializers(const onnx::GraphProto &graph, Scope &scope);
   /// Imports what `outputs` need and gives their values.
   Expected<Values> importNodes(const Nodes &nodes, const std::vector<std::string> &outputs,
@@ -95,7 +95,10 @@ private:
                                             llvm::ArrayRef<mlir::Value> yielded);
   bool declareForms(Iteration &iteration) const;
   std::vector<graph::ValueFacts> carriedResults(const Iteration &iteration);
+  Status beginPass(const Iteration &iteration, size_t nodesBefore);
   Status importIteration(Iteration &iteration, Scope &scope);
+  Expected<Values> withoutIterations(const Iteration &iteration, const Error &error,
+                                     llvm::ArrayRef<int64_t> axes);
   Expected<Values> operandsOf(const onnx::NodeProto &node, Scope &scope);
   /// The op with the results that its bodies lead to, in place of the one they were imported into.
   Values finish(mlir::Operation *draft, llvm::ArrayRef<graph::ValueFacts> results);
@@ -120,7 +123,8 @@ private:
   Status divide(const Joint &joint, mlir::Value value, Values &values);
   mlir::Value reassemble(const Joint &joint, llvm::ArrayRef<mlir::Value> &values);
   // The border of the model: SequenceBorder.cpp.
-  Expected<mlir::Value> importArgument(const std::string &name, const onnx::TypeProto &type);
+  Expected<mlir::Value> importArgument(const std::string &name, const onnx::TypeProto &type,
+                                       int64_t least);
   Expected<mlir::Value> addArgument(const std::string &name, graph::ValueFacts facts);
   Status exportResult(const std::string &name, mlir::Value value, Values &values,
                       std::vector<std::string> &names);
@@ -154,7 +158,8 @@ private:
   std::vector<std::string> argumentNames; ///< of @main
   std::unordered_map<const onnx::TensorProto *, mlir::Value> constants;
   OpSets opSets;
-  size_t importedNodes = 0;
+  size_t importedNodes = 0; ///< that stay
+  size_t repeatedNodes = 0; ///< that were imported again
 };
 
 } // namespace dovetail::importer

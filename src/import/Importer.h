@@ -37,6 +37,9 @@ struct ImportOptions {
   std::map<std::string, dvt_type> types;
   /// Inputs that stay inputs although an initializer gives them a default.
   std::set<std::string> keepInputs;
+  /// Bounds on nodes once functions and bodies are expanded, and on those in bodies of loops that
+  /// are imported again because an iteration changes an extent; such a pass itself counts, too.
+  size_t mostNodes = 1'000'000, mostRepeatedNodes = 4'000'000;
   /// Takes what is odd about the model but no reason to refuse it.
   std::function<void(const std::string &)> warn;
 };

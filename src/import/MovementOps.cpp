@@ -122,9 +122,9 @@ Status expand(NodeImport &node) {
   if (chain.error)
     return *chain.error;
   node.setOperand(0, guarded(emitter, data, holds,
-                             fmt::format("Expand '{}': the extents that the run gives do not "
-                                         "broadcast with {}",
-                                         emitter.label, graph::shapeText(shape))));
+                             node.fail("the extents that the run gives do not broadcast with {}",
+                                       graph::shapeText(shape))
+                                 .message));
   return Status::success();
 }
 

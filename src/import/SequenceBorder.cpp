@@ -24,16 +24,18 @@ Expected<Value> GraphImport::addArgument(const std::string &name, graph::ValueFa
   return argument;
 }
 
-Expected<Value> GraphImport::importArgument(const std::string &name, const onnx::TypeProto &type) {
+/// Symbols are at least `least`: what a sequence or an optional is of may be nothing.
+Expected<Value> GraphImport::importArgument(const std::string &name, const onnx::TypeProto &type,
+                                            int64_t least) {
   if (type.has_optional_type()) {
     onnx::ValueInfoProto has;
     has.set_name(name + ".has_element");
     has.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BOOL);
     has.mutable_type()->mutable_tensor_type()->mutable_shape();
-    Expected<Value> flag = importArgument(has.name(), has.type());
+    Expected<Value> flag = importArgument(has.name(), has.type(), least);
     if (!flag)
       return flag;
-    Expected<Value> element = importArgument(name, type.optional_type().elem_type());
+    Expected<Value> element = importArgument(name, type.optional_type().elem_type(), 0);
     if (!element)
       return element;
     return sequences.token(importer::Optional{{}, *flag, *element});
@@ -55,7 +57,7 @@ Expected<Value> GraphImport::importArgument(const std::string &name, const onnx:
     auto *tensor = part.mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(element.tensor_type().elem_type());
     tensor->mutable_shape()->add_dim();
-    Expected<Value> data = importArgument(name + ".data", part.type());
+    Expected<Value> data = importArgument(name + ".data", part.type(), 0);
     if (!data)
       return data;
     tensor->set_elem_type(onnx::TensorProto::INT64);
@@ -66,7 +68,7 @@ Expected<Value> GraphImport::importArgument(const std::string &name, const onnx:
       rank.set_dim_value(given->second[1].value());
     else
       return badInput("input '{}.shapes' is given without the number of dimensions", name);
-    Expected<Value> shapes = importArgument(name + ".shapes", part.type());
+    Expected<Value> shapes = importArgument(name + ".shapes", part.type(), 0);
     if (!shapes)
       return shapes;
     if (elementCount(emitter.shape(*shapes)).isStatic() && emitter.rank(*shapes) != 2)
@@ -76,7 +78,7 @@ Expected<Value> GraphImport::importArgument(const std::string &name, const onnx:
   onnx::ValueInfoProto input;
   input.set_name(name);
   *input.mutable_type() = type;
-  Expected<graph::ValueFacts> facts = factsOf(input);
+  Expected<graph::ValueFacts> facts = factsOf(input, least);
   return facts ? addArgument(name, std::move(*facts)) : facts.takeError();
 }
 

@@ -253,6 +253,11 @@ Expected<Values> GraphImport::importSplitToSequence(NodeImport &node) {
       split && elementCount(emitter.shape(split)).staticValue() == 1 && emitter.rank(split) == 0;
   if (isChunk && sizes && sizes->front() <= 0)
     return node.fail("parts of {} elements are asked for", sizes->front());
+  if (sizes && sizes->empty() && extent != 0) {
+    emitter.shapesContradict = true;
+    return node.fail("no parts are asked for, of {} elements",
+                     emitter.shape(tensor)[size_t(axis)].text());
+  }
   if (!split && (!extent || size_t(*extent) > kMostListed)) {
     Expected<Sequence> all = sequences.slices(tensor, axis, keep);
     return all ? Expected<Values>(Values{sequences.token(std::move(*all))}) : all.takeError();
@@ -260,15 +265,16 @@ Expected<Values> GraphImport::importSplitToSequence(NodeImport &node) {
   if (split && !isChunk && !sizes)
     return node.fail("'split' with lengths that only the run tells is not supported; one length "
                      "for all parts is");
-  if (isChunk && (!sizes || !extent)) {
+  bool areMany = isChunk && sizes && extent && *extent / sizes->front() >= int64_t(kMostListed) &&
+                 *extent > sizes->front() * int64_t(kMostListed);
+  if (isChunk && (!sizes || !extent || areMany)) {
     Chain chain(emitter);
     Value chunk = chain.take(sequences.scalarOf(split, "length of parts"));
     Value isLength = chain("Greater", {chunk, emitter.intScalar(0)});
     if (chain.error)
       return *chain.error;
-    chunk = guarded(
-        emitter, chunk, isLength,
-        fmt::format("SplitToSequence '{}': the length of parts is not above zero", emitter.label));
+    chunk = guarded(emitter, chunk, isLength,
+                    node.fail("the length of parts is not above zero").message);
     Value parts = chain.take(splitInLoop(tensor, chunk, axis));
     return chain.error ? Expected<Values>(*chain.error) : Expected<Values>(Values{parts});
   }
@@ -328,7 +334,17 @@ Expected<Values> GraphImport::importSequenceMap(const onnx::NodeProto &node, Sco
         sequence && listed && sequence->values.size() < count)
       return emitter.fail("SequenceMap", "one of its sequences is shorter than the first");
   size_t outputs = size_t(node.output_size());
-  if (listed && count > 0) {
+  if (count == 0) {
+    Values tokens;
+    for (size_t k = 0; k < outputs; ++k) {
+      dvt_type type = elementType(graph->output(int(k)).type().tensor_type().elem_type());
+      if (!graph::toElementType(emitter.builder.getContext(), type))
+        return emitter.fail("SequenceMap", "output {} of its body has no declared type", k);
+      tokens.push_back(sequences.token(Sequence{type, Sequence::Form::Listed, {}}));
+    }
+    return tokens;
+  }
+  if (listed) {
     std::vector<Values> columns(outputs);
     for (size_t i = 0; i < count; ++i) {
       Values given;
@@ -444,7 +460,7 @@ Expected<Values> GraphImport::importOptional(NodeImport &node) {
   state.addRegion()->emplaceBlock();
   state.addRegion()->emplaceBlock();
   Operation *draft = emitter.builder.create(state);
-  Values refused = refusal(*draft, 1, "the optional has no element", parts);
+  Values refused = refusal(*draft, 1, node.fail("the optional has no element").message, parts);
   Expected<Values> results = finishBranches(draft, parts, refused);
   if (!results)
     return results;

@@ -286,11 +286,9 @@ Expected<Value> Sequences::at(const Sequence &sequence, Value index) {
   if (sequence.form == Sequence::Form::Listed) {
     int64_t count = int64_t(sequence.values.size());
     std::optional<int64_t> known = knownIndex(index);
-    if ((known && (*known < -count || *known >= count)) || count == 0) {
-      emitter.shapesContradict = true;
-      return emitter.fail("SequenceAt", "the sequence has {} elements, none at {}", count,
-                          known ? std::to_string(*known) : "any place");
-    }
+    if ((known && (*known < -count || *known >= count)) || count == 0)
+      return contradiction("SequenceAt", "the sequence has {} elements, none at {}", count,
+                           known ? std::to_string(*known) : "any place");
     if (known)
       return sequence.values[size_t(*known + (*known < 0 ? count : 0))];
   }
@@ -302,7 +300,7 @@ Expected<Value> Sequences::at(const Sequence &sequence, Value index) {
   Value count = chain.take(length(*all));
   if (chain.error)
     return *chain.error;
-  Value row = chain.take(checkedPosition(index, count, false));
+  Value row = chain.take(checkedPosition("SequenceAt", index, count, false));
   Value place = chain("Squeeze", {row, emitter.ints({0})});
   if (all->form == Sequence::Form::Stacked)
     return chain.result(chain("Gather", {all->values[0], place}, front));
@@ -317,7 +315,8 @@ Expected<Value> Sequences::at(const Sequence &sequence, Value index) {
   return chain.result(chain("Reshape", {flat, extents}, {{"allowzero", int64_t(1)}}));
 }
 
-Expected<Value> Sequences::checkedPosition(Value position, Value length, bool pastLast) {
+Expected<Value> Sequences::checkedPosition(const char *op, Value position, Value length,
+                                           bool pastLast) {
   Expected<Value> given = scalarOf(position, "position");
   if (!given)
     return given;
@@ -331,7 +330,8 @@ Expected<Value> Sequences::checkedPosition(Value position, Value length, bool pa
   Value holds = chain("And", {isThere, ends});
   if (chain.error)
     return *chain.error;
-  place = guarded(emitter, place, holds, "the index is out of range of the sequence");
+  place = guarded(emitter, place, holds,
+                  emitter.fail(op, "the index is out of range of the sequence").message);
   return chain.result(chain("Unsqueeze", {place, emitter.ints({0})}));
 }
 
@@ -344,8 +344,8 @@ Expected<Sequence> Sequences::insert(const Sequence &sequence, Value element, Va
     int64_t count = int64_t(sequence.values.size());
     int64_t place = !position ? count : *known + (*known < 0 ? count : 0);
     if (place < 0 || place > count)
-      return emitter.fail("SequenceInsert", "position {} is outside the sequence of {} elements",
-                          *known, count);
+      return contradiction("SequenceInsert", "position {} is outside the sequence of {} elements",
+                           *known, count);
     Sequence result = sequence;
     result.values.insert(result.values.begin() + place, element);
     return result;
@@ -371,7 +371,8 @@ Expected<Sequence> Sequences::insert(const Sequence &sequence, Value element, Va
     if (!all)
       return all.takeError();
     Chain chain(emitter);
-    Value place = chain.take(checkedPosition(position, emitter.intScalar(0), true));
+    Value place =
+        chain.take(checkedPosition("SequenceInsert", position, emitter.intScalar(0), true));
     all->values[1] = chain("Add", {all->values[1], place});
     if (chain.error)
       return *chain.error;
@@ -405,7 +406,7 @@ Expected<Sequence> Sequences::insert(const Sequence &sequence, Value element, Va
   if (position) {
     Value count = chain.take(length(*all));
     if (!chain.error)
-      place = chain.take(checkedPosition(position, count, true));
+      place = chain.take(checkedPosition("SequenceInsert", position, count, true));
   }
   for (size_t i = 0; i < rows.size() && !chain.error; ++i) {
     Value whole = all->values[i];
@@ -433,8 +434,8 @@ Expected<Sequence> Sequences::erase(const Sequence &sequence, Value position) {
     int64_t count = int64_t(sequence.values.size());
     int64_t place = *known + (*known < 0 ? count : 0);
     if (place < 0 || place >= count)
-      return emitter.fail("SequenceErase", "position {} is outside the sequence of {} elements",
-                          *known, count);
+      return contradiction("SequenceErase", "position {} is outside the sequence of {} elements",
+                           *known, count);
     Sequence result = sequence;
     result.values.erase(result.values.begin() + place);
     return result;
@@ -443,13 +444,13 @@ Expected<Sequence> Sequences::erase(const Sequence &sequence, Value position) {
   if (!all)
     return all.takeError();
   if (all->form == Sequence::Form::Listed)
-    return emitter.fail("SequenceErase", "the sequence is empty");
+    return contradiction("SequenceErase", "the sequence is empty");
   AttributeMap front{{"axis", int64_t(0)}};
   Chain chain(emitter);
   Value count = chain.take(length(*all));
   Value place = position ? position : emitter.intScalar(-1);
   if (!chain.error)
-    place = chain.take(checkedPosition(place, count, false));
+    place = chain.take(checkedPosition("SequenceErase", place, count, false));
   Value next = chain("Add", {place, emitter.ints({1})});
   bool isRagged = all->form == Sequence::Form::Ragged;
   Value begins = isRagged && !chain.error ? chain.take(starts(*all)) : Value();
@@ -474,7 +475,7 @@ Expected<Value> Sequences::concat(const Sequence &sequence, int64_t axis, bool n
   Chain chain(emitter);
   bool isListed = sequence.form == Sequence::Form::Listed;
   if (isListed && sequence.values.empty())
-    return emitter.fail("ConcatFromSequence", "the sequence is empty");
+    return contradiction("ConcatFromSequence", "the sequence is empty");
   int64_t rank = int64_t(emitter.rank(sequence.values[0])) - (isListed ? 0 : 1);
   int64_t axes = rank + (newAxis ? 1 : 0);
   if (axis < -axes || axis >= axes)

@@ -90,7 +90,14 @@ private:
   std::optional<int64_t> knownIndex(mlir::Value index) const;
   /// A position counted from the front, i64[1]; one that is none of the sequence, or with
   /// `pastLast` the place behind it, is an error when running.
-  Expected<mlir::Value> checkedPosition(mlir::Value position, mlir::Value length, bool pastLast);
+  Expected<mlir::Value> checkedPosition(const char *op, mlir::Value position, mlir::Value length,
+                                        bool pastLast);
+  /// Of extents at hand that an op makes no sense with: a branch with it may never be taken.
+  template <typename... Args>
+  Error contradiction(const char *op, fmt::format_string<Args...> format, Args &&...args) {
+    emitter.shapesContradict = true;
+    return emitter.fail(op, format, std::forward<Args>(args)...);
+  }
   Expected<mlir::Value> slice(mlir::Value tensor, mlir::Value from, mlir::Value to);
   /// For a ragged sequence, i64[length + 1]: where each element begins.
   Expected<mlir::Value> starts(const Sequence &sequence);

@@ -9,7 +9,7 @@ namespace dovetail::importer {
 std::string Symbols::unique(const std::string &wish) {
   std::string clean = Extent::symbol(wish).text();
   std::string name = clean;
-  for (int i = 2; !taken.insert(name).second; ++i)
+  for (int &i = numbers.try_emplace(clean, 2).first->second; !taken.insert(name).second; ++i)
     name = clean + "_" + std::to_string(i);
   return name;
 }
@@ -23,14 +23,24 @@ std::optional<int64_t> Symbols::fixed(const std::string &name, const std::string
   return std::nullopt;
 }
 
-Extent Symbols::named(const std::string &name) {
+void Symbols::allow(int64_t least, const std::string &symbol) {
+  if (SymbolRange range; least < range.min)
+    known.emplace(symbol, range).first->second.min = least;
+}
+
+Extent Symbols::named(const std::string &name, int64_t least) {
   auto found = byName.find(name);
-  if (found != byName.end())
+  if (found != byName.end()) {
+    if (!found->second.isStatic())
+      allow(least, found->second.text());
     return found->second;
+  }
   std::string symbol = unique(name);
   asked.push_back(name);
   std::optional<int64_t> value = fixed(name, symbol);
   Extent extent = value ? Extent(*value) : Extent::symbol(symbol);
+  if (!value)
+    allow(least, symbol);
   return byName.emplace(name, extent).first->second;
 }
 

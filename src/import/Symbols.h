@@ -21,9 +21,9 @@ public:
   /// here.
   explicit Symbols(std::map<std::string, int64_t> given) : given(std::move(given)) {}
 
-  /// The extent a model calls `name`; the same one each time. Names that differ get symbols that
-  /// differ.
-  Extent named(const std::string &name);
+  /// The extent a model calls `name`; the same one each time, at least the smallest `least` that
+  /// was asked for. Names that differ get symbols that differ.
+  Extent named(const std::string &name, int64_t least);
   /// Gives what the model calls `name` the value that it has in the given input `input`. BadInput
   /// where it has another one already.
   Status fix(const std::string &name, int64_t value, const std::string &input);
@@ -34,6 +34,7 @@ public:
   Status allGivenUsed() const;
 
 private:
+  void allow(int64_t least, const std::string &symbol);
   std::string unique(const std::string &wish);
   /// The fixed value for either name.
   std::optional<int64_t> fixed(const std::string &name, const std::string &symbol);
@@ -42,6 +43,7 @@ private:
   std::set<std::string> used;           ///< names out of `given` that were met
   std::map<std::string, Extent> byName; ///< by the model's name
   std::set<std::string> taken;          ///< symbols in use
+  std::map<std::string, int> numbers;   ///< by wish: all below are taken behind it
   std::vector<std::string> asked;       ///< names to show to the user
   SymbolRanges known;
 };

@@ -426,10 +426,22 @@ void Assembler::addOption(uint32_t index) {
 }
 
 /// Results are written straight into the caller's memory where one value is one result and nothing
-/// else owns it; otherwise a copy puts them there.
+/// else owns it; otherwise a copy puts them there. What owns its memory comes before its views: a
+/// state grows only where it is the result itself.
 void Assembler::bindOutputs() {
+  block.outputs.resize(table.outputs.size());
+  std::vector<uint32_t> others;
   for (uint32_t i = 0; i < table.outputs.size(); ++i) {
-    uint32_t number = valueNumber(table.outputs[i], 0);
+    uint32_t number = block.outputs[i] = valueNumber(table.outputs[i], 0);
+    if (block.values[number].storage == Storage::Arena) {
+      block.values[number].storage = Storage::Output;
+      block.values[number].index = i;
+    } else if (block.values[number].storage != Storage::Dynamic) {
+      others.push_back(i);
+    }
+  }
+  for (uint32_t i : others) {
+    uint32_t number = block.outputs[i];
     uint32_t root = number;
     while (block.values[root].storage == Storage::Alias)
       root = block.values[root].index;
@@ -437,13 +449,10 @@ void Assembler::bindOutputs() {
     if (owner.storage == Storage::Arena) {
       owner.storage = Storage::Output;
       owner.index = i;
-      block.outputs.push_back(number);
       continue;
     }
-    if (owner.storage == Storage::Dynamic) {
-      block.outputs.push_back(number);
+    if (owner.storage == Storage::Dynamic)
       continue;
-    }
     PlanValue copy = block.values[number];
     copy.storage = Storage::Output;
     copy.index = i;
@@ -453,7 +462,7 @@ void Assembler::bindOutputs() {
     step.label = chosen.table->outputNames[i];
     step.inputs = {number};
     step.outputs = {static_cast<uint32_t>(block.values.size())};
-    block.outputs.push_back(step.outputs[0]);
+    block.outputs[i] = step.outputs[0];
     block.values.push_back(std::move(copy));
     block.steps.push_back(std::move(step));
   }

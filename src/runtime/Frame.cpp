@@ -25,6 +25,18 @@ uint64_t roundUpCoarsely(uint64_t bytes) {
 
 } // namespace
 
+Status checkExtents(const PlanStep &step, const PlanValue &value,
+                    const std::vector<int64_t> &extents, const ProblemValue &problem,
+                    const SymbolValues &symbols) {
+  for (size_t d = 0; d < problem.extents.size(); ++d) {
+    auto expected = problem.extents[d].evaluate(symbols);
+    if (expected && *expected != extents[d])
+      return badInput("step '{}': extent {} of '{}' is {}, its kernel is for {}", step.label, d,
+                      value.name, extents[d], *expected);
+  }
+  return Status::success();
+}
+
 class FrameBuilder {
 public:
   FrameBuilder(Model &model, uint32_t number, const SymbolValues &symbols, PlacedSizes &lastPlaced)
@@ -254,16 +266,10 @@ bool FrameBuilder::isEmpty(const PlanStep &step) const {
          });
 }
 
-/// The kernel was made for the problem: the values must have its extents, whatever the plan says.
 Status FrameBuilder::checkAgainstProblem(const PlanStep &step, const Problem &problem) {
-  auto check = [&](uint32_t value, uint32_t operand) -> Status {
-    for (size_t d = 0; d < problem.values[operand].extents.size(); ++d) {
-      auto expected = problem.values[operand].extents[d].evaluate(symbols);
-      if (expected && *expected != frame->valueExtents[value][d])
-        return badInput("step '{}': extent {} of '{}' is {}, its kernel is for {}", step.label, d,
-                        block.values[value].name, frame->valueExtents[value][d], *expected);
-    }
-    return Status::success();
+  auto check = [&](uint32_t value, uint32_t operand) {
+    return checkExtents(step, block.values[value], frame->valueExtents[value],
+                        problem.values[operand], symbols);
   };
   for (size_t i = 0; i < step.inputs.size(); ++i)
     if (Status status = check(step.inputs[i], problem.inputs[i]); !status)

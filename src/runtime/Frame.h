@@ -51,6 +51,12 @@ struct PlacedSizes {
   BlockPlacement placement;
 };
 
+/// The kernel of a step was made for its problem: a value must have the extents that stand there,
+/// whatever the plan says.
+Status checkExtents(const PlanStep &step, const PlanValue &value,
+                    const std::vector<int64_t> &extents, const ProblemValue &problem,
+                    const SymbolValues &symbols);
+
 class Frame {
 public:
   /// `symbols` are those that follow from the inputs' extents, and those of the blocks around it.

@@ -141,6 +141,23 @@ Status UnboundStep::takeResult(uint32_t position, const std::string &layout, dvt
   return Status::success();
 }
 
+/// What the kernel itself finds out is left.
+Status UnboundStep::checkAgainstProblem() const {
+  const Problem &problem = model.problem(step.problem);
+  auto check = [&](uint32_t number, uint32_t operand) {
+    return checkExtents(step, value(number), extents(number), problem.values[operand],
+                        session.symbols);
+  };
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    if (Status status = check(step.inputs[i], problem.inputs[i]); !status)
+      return status;
+  for (size_t i = 0; i < step.outputs.size(); ++i)
+    if (value(step.outputs[i]).storage != Storage::Dynamic)
+      if (Status status = check(step.outputs[i], problem.outputs[i]); !status)
+        return status;
+  return Status::success();
+}
+
 Status UnboundStep::runKernel() {
   auto kernel = model.kernelFor(session.number, action.step, session.symbols);
   if (!kernel)
@@ -155,6 +172,8 @@ Status UnboundStep::runKernel() {
     if (Status status = writeOperand(step.outputs[i], candidate.outputLayouts[i], outputs[i]);
         !status)
       return status;
+  if (Status status = checkAgainstProblem(); !status)
+    return status;
   HostBuffer &workspace = temporary();
   if (!workspace.reserve((*kernel)->workspaceBytes()))
     return unavailable("step '{}': no memory for its workspace", step.label);
@@ -245,7 +264,7 @@ Status UnboundStep::run() {
   case StepKind::Scan:
     return runScan();
   case StepKind::Refuse:
-    return badInput("a branch was taken that makes no sense with these extents: {}", step.label);
+    return badInput("{}", step.label);
   }
   return internalError("step '{}' cannot be run", step.label);
 }

@@ -27,6 +27,7 @@ private:
   Status writeOperand(uint32_t number, const std::string &layout, dvt_tensor &tensor);
   Status takeResult(uint32_t position, const std::string &layout, dvt_tensor &tensor);
   Status learn(uint32_t number);
+  Status checkAgainstProblem() const;
   Status runKernel();
 
   // Control flow: ControlFlow.cpp.

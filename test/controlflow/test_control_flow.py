@@ -144,6 +144,17 @@ def test_carried_extents_that_change(tmp_path):
           {"x": floats(2, 4), "row": row, "most": np.int64(3), "go_in": False})
 
 
+def test_what_grows_behind_a_view_of_it(tmp_path):
+    """Both are carried, the view comes first."""
+    nodes = [node("Concat", "rows x", "rows2", axis=0), node("Reshape", "rows2 all", "flat2")]
+    inner = loop_body(nodes, [value("flat", ["f"]), value("rows", ["r", 3])],
+                      [value("flat2", ["g"]), value("rows2", ["s", 3])], {"all": np.int64([-1])})
+    made = model([node("Loop", "trips - start x", "flats rows_out", body=inner)],
+                 [value("x", [2, 3]), value("start", [6]), value("trips", [], INT64)],
+                 [value("flats", [None]), value("rows_out", [None, 3])])
+    check(tmp_path, made, *({"x": floats(2, 3), "start": floats(6), "trips": np.int64(trips)} for trips in (3, 0, 1)))
+
+
 def test_extents_that_depend_on_data_inside(tmp_path):
     """Keeps the positive ones of x + i in each iteration; their number is stacked up."""
     nodes = [node("Cast", "i", "f", to=FLOAT), node("Sub", "x f", "d"), node("Relu", "d", "positive"),

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "import/WireScan.h"
@@ -170,6 +171,36 @@ TEST(Refusal, FunctionsThatCallThemselves) {
       <domain: "local", opset_import: ["" : 17, "local" : 1]>
       f (a) => (c) { c = local.f (a) })")),
               HasSubstr("call each other"));
+}
+
+TEST(Refusal, BodiesThatAreImportedAgain) {
+  // Innermost ten nodes; each loop takes two passes.
+  std::string nodes;
+  for (int i = 0; i < 10; ++i)
+    nodes += fmt::format("a{} = Neg ({}) ", i, i ? fmt::format("a{}", i - 1) : "v");
+  std::string loop = nodes + "w = Concat <axis=0> (a9, x) ";
+  std::string name;
+  for (int depth = 0; depth < 4; ++depth) {
+    std::string outer = name + "_";
+    std::string body =
+        fmt::format("y{0} = Loop (m, go, v{1}) < body = b{0} (int64 i{0}, bool c{0}, "
+                    "float[N] v{0}) => (bool d{0}, float[N] w{0}) {{ d{0} = "
+                    "Identity (c{0}) {2} }} > ",
+                    name, outer, loop);
+    loop = body + fmt::format("w{0} = Identity (y{1}) ", outer, name);
+    name = outer;
+  }
+  onnx::ModelProto model = graphModel(fmt::format(
+      "g (float[2] v{0}, float[2] x, int64 m, bool go) => (float[N] w{0}) {{ {1} }}", name, loop));
+  ImportOptions options;
+  options.mostNodes = 50; // all of them are about thirty
+  EXPECT_THAT(importedText(model, options), testing::StartsWith("module"));
+  options.mostRepeatedNodes = 50;
+  EXPECT_THAT(importedText(model, options), HasSubstr("bodies of loops are imported again"));
+  options = {};
+  options.mostNodes = 20;
+  EXPECT_THAT(importedText(model, options),
+              HasSubstr("more than 20 nodes once its functions and bodies"));
 }
 
 onnx::ModelProto withTensor(const onnx::TensorProto &tensor) {

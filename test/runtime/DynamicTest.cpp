@@ -80,6 +80,27 @@ TEST(DynamicPlan, BoundOutputsMustFit) {
   EXPECT_NE(status.error().message.find("'y'"), std::string::npos) << status.error().message;
 }
 
+TEST(DynamicPlan, KernelsGetTheExtentsThatTheyAreFor) {
+  PlanMaker maker;
+  maker.plan.symbols["K"] = {0, 1000, 1};
+  uint32_t x = maker.input("x", {10}), kept = maker.dynamic({K});
+  maker.step("keep_positive", {x}, {kept});
+  maker.block().symbolSources.push_back({"K", kept, 0});
+  maker.step("add", {x, x}, {maker.outputValue("y", {10})}, "fixed").inputs = {kept, kept};
+  auto model = Model::create(maker.take(), toyOptions());
+  ASSERT_TRUE(model) << model.error().message;
+  auto session = Session::create(*model);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(runOnce(**session, std::vector<float>(10, 1), {10}), std::vector<float>(10, 2));
+  Aligned<float> some(10);
+  some[3] = 5;
+  ASSERT_TRUE((*session)->bindInput(0, some.data(), std::vector<int64_t>{10}));
+  Status status = (*session)->run();
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("is 1, its kernel is for 10"), std::string::npos)
+      << status.error().message;
+}
+
 /// y[K] shows twelve elements; K is the number of positive ones of x.
 Plan viewPlan(Storage shown) {
   PlanMaker maker;

@@ -177,6 +177,21 @@ TEST(State, SenselessPlansAreRefused) {
   EXPECT_NE(refused([](Plan &plan) { plan.blocks[0].steps[0].inputs[1] = 0; }), "");
   EXPECT_NE(refused([](Plan &plan) { plan.blocks[0].steps[0].inputs[1] = kNoValue; }), "");
   EXPECT_NE(refused([](Plan &plan) { plan.blocks[0].values[1].extents[1] = 3; }), "");
+  auto alsoGives = [&](bool asView) {
+    return refused([&](Plan &plan) {
+      PlanBlock &block = plan.blocks[0];
+      uint32_t present = block.outputs[0];
+      if (asView) {
+        block.values.push_back(block.values[present]);
+        block.values.back().storage = Storage::Alias;
+        block.values.back().index = present;
+      }
+      block.outputs.push_back(asView ? uint32_t(block.values.size() - 1) : present);
+      plan.outputNames.push_back("again");
+    });
+  };
+  EXPECT_NE(alsoGives(false).find("other outputs show it"), std::string::npos);
+  EXPECT_NE(alsoGives(true).find("other outputs show it"), std::string::npos);
 }
 
 TEST(State, NamesTell) {

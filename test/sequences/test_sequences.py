@@ -41,13 +41,14 @@ def packed(name: str, elements) -> dict:
             f"{name}.shapes": np.array([element.shape for element in elements], np.int64)}
 
 
-def fails(folder: pathlib.Path, made, feeds: dict, says: str, code=2):
+def fails(folder: pathlib.Path, made, feeds: dict, says: str, code=2) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(made, folder / "model.onnx")
     np.savez(folder / "in.npz", **feeds)
     done = command("run", folder / "model.onnx", "--select=estimate", "--no-cache", f"--inputs={folder / 'in.npz'}",
                    code=code)
     assert says in done.stderr, done.stderr
+    return done.stderr
 
 
 def test_known_leaves_no_trace(tmp_path):
@@ -75,7 +76,9 @@ def test_index_when_running(tmp_path, alike):
     check(tmp_path, made, *({**feeds, "i": np.int64(i), "j": np.int64(j), "k": np.int64(k)}
                             for i, j, k in [(0, 3, 3), (1, 0, 0), (-1, -1, -2), (-3, -3, 1), (2, 1, -4)]), ways=WAYS)
     for i, j, k in [(3, 0, 0), (-4, 0, 0), (0, 4, 0), (0, -4, 0), (0, 0, 4), (0, 0, -5)]:
-        fails(tmp_path, made, {**feeds, "i": np.int64(i), "j": np.int64(j), "k": np.int64(k)}, "out of range")
+        where = "node 'Sequence" if i else "producing u' (SequenceInsert)" if j else "producing z' (SequenceAt)"
+        said = fails(tmp_path, made, {**feeds, "i": np.int64(i), "j": np.int64(j), "k": np.int64(k)}, "out of range")
+        assert where in said and "makes no sense" not in said, said
 
 
 def growing(element, carried, more=()):
@@ -230,6 +233,41 @@ def test_mapped_bodies_inside_mapped_bodies(tmp_path):
                            for n in (3, 1)])
 
 
+def test_nothing_is_mapped(tmp_path):
+    made = model([node("SequenceEmpty", "", "s", dtype=FLOAT),
+                  node("SequenceMap", "s", "t", body=body([node("Exp", "row", "z")], [ROW], [Z])),
+                  node("SequenceLength", "t", "n"), node("SequenceInsert", "t x", "u"), node("SequenceAt", "u n", "y")],
+                 [value("x", [1, 3])], [value("n", [], INT64), value("y", [1, 3])])
+    gives(tmp_path, made, [({"x": floats(1, 3)}, {"n": np.array(0), "y": floats(1, 3)})])
+
+
+def test_loops_over_nothing(tmp_path):
+    """Bodies that would contradict the shapes are never run."""
+    inner = loop_body([node("SequenceAt", "s i", "e"), node("ReduceSum", "e", "sum", keepdims=0), node("Add", "acc sum", "more")],
+                      [value("acc", [])], [value("more", []), value("e", [2, "k"])])
+    made = model([node("SequenceEmpty", "", "s", dtype=FLOAT), node("SequenceLength", "s", "n"),
+                  node("Loop", "n - x", "y all", body=inner)], [value("x", [])], [value("y", []), value("all", [None] * 3)])
+    gives(tmp_path / "loop", made, [({"x": np.float32(3)}, {"y": np.array(3, np.float32), "all": floats(0, 2, 0)})])
+    inner = body([node("SequenceAt", "s zero", "e"), node("Add", "row e", "z")], [value("row", [2])], [value("z", [2])])
+    made = model([node("SequenceEmpty", "", "s", dtype=FLOAT),
+                  node("Scan", "x", "y", body=inner, num_scan_inputs=1, scan_output_axes=[-1])],
+                 [value("x", [0, 2])], [value("y", [2, 0])], {"zero": np.int64(0)})
+    gives(tmp_path / "scan", made, [({"x": floats(0, 2)}, {"y": floats(2, 0)})])
+
+
+def test_what_is_over_excuses_no_failure(tmp_path):
+    """A body that only at first contradicts what it carries, and then is not supported for another reason."""
+    inner = loop_body([node("SequenceErase", "before i", "rest"), node("SequenceLength", "rest", "e"),
+                       node("Unheard", "e", "f"), node("SequenceInsert", "rest f", "after")],
+                      [sequence("before", ["a"])], [sequence("after", ["a"])])
+    then = body([node("SequenceEmpty", "", "none", dtype=FLOAT), node("Loop", "n - none", "all", body=inner),
+                 node("SequenceAt", "all n", "p")], [], [value("p", ["k"])])
+    other = body([node("Identity", "x", "q")], [], [value("q", ["k"])])
+    made = model([node("If", "c", "y", then_branch=then, else_branch=other)],
+                 [value("x", [2]), value("c", [], BOOL), value("n", [], INT64)], [value("y", ["k"])])
+    fails(tmp_path, made, {"x": floats(2), "c": np.bool_(False), "n": np.int64(1)}, "Unheard")
+
+
 def test_new_axis(tmp_path):
     made = model(growing(ALIKE, [5, 3], [node("ConcatFromSequence", "all", "y", axis=-1, new_axis=1)]),
                  [value("x", [5, 3]), value("n", [], INT64)], ENDS[:1])
@@ -272,6 +310,25 @@ def test_split_into_parts_of_any_length(tmp_path, axis):
     check(tmp_path / "last", last, {"x": floats(4, 5), "size": np.int64(2**63 - 1)}, ways=WAYS)
 
 
+def test_split_into_many_parts(tmp_path):
+    """They do not become values each."""
+    made = model([node("SplitToSequence", "x size", "s", axis=0), node("SequenceLength", "s", "n"),
+                  node("SequenceAt", "s i", "y")], [value("x", [1025, 2]), value("i", [], INT64)],
+                 [value("n", [], INT64), value("y", None)], {"size": np.int64(2)})
+    check(tmp_path, made, *({"x": floats(1025, 2), "i": np.int64(i)} for i in (0, 511, -1)), ways=WAYS)
+    steps = json.loads(command("explain", tmp_path / "native_artifact/model.dvt", "--json").stdout)["steps"]
+    assert len(steps) < 100
+
+
+def test_split_into_no_parts(tmp_path):
+    made = model([node("SplitToSequence", "x none", "s", axis=0), node("SequenceLength", "s", "n")],
+                 [value("x", [0, 3])], [value("n", [], INT64)], {"none": np.zeros(0, np.int64)})
+    gives(tmp_path, made, [({"x": floats(0, 3)}, {"n": np.array(0)})])
+    for extent in (2, "N"):
+        made.graph.input[0].CopyFrom(value("x", [extent, 3]))
+        fails(tmp_path, made, {"x": floats(2, 3)}, "no parts are asked for")
+
+
 def test_at_the_border(tmp_path):
     made = model([node("SequenceAt", "s i", "x"), node("Exp", "x", "e"), node("SequenceInsert", "s e", "t")],
                  [sequence("s", ["a", "b"]), value("i", [], INT64)], [value("x", None), sequence("t")])
@@ -283,6 +340,32 @@ def test_at_the_border(tmp_path):
         assert len(results) == 4
         for result, wanted in zip(results, [*elements, np.exp(elements[number])]):
             np.testing.assert_allclose(result, wanted, rtol=1e-5)
+
+
+def test_nothing_at_the_border_of_a_compiled_model(tmp_path):
+    """It is compiled for any number of elements, none included."""
+    made = model([node("SequenceLength", "s", "n"), node("SequenceInsert", "s x", "t")],
+                 [sequence("s", ["a", "b"]), value("x", [2, 2])], [value("n", [], INT64), sequence("t")])
+    x, two = floats(2, 2), [floats(2, 3), floats(4, 1, seed=2)]
+    nothing = {"s.data": floats(0), "s.shapes": np.zeros((0, 2), np.int64)}
+    found = compute(tmp_path, made, [{**nothing, "x": x}, {**packed("s", two), "x": x}], "native artifact")
+    for results, elements in zip(found, ([], two)):
+        assert results["n"] == len(elements)
+        for result, wanted in zip(unpacked(results, "t"), [*elements, x], strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("extent", ["N", None])
+def test_no_optional_at_the_border_of_a_compiled_model(tmp_path, extent):
+    optional = helper.make_value_info("o", helper.make_optional_type_proto(
+        helper.make_tensor_type_proto(FLOAT, [extent])))
+    some = body([node("OptionalGetElement", "o", "g"), node("Add", "g x", "e")], [], [value("e", ["k"])])
+    none = body([node("Identity", "x", "z")], [], [value("z", ["k"])])
+    made = model([node("OptionalHasElement", "o", "h"), node("If", "h", "y", then_branch=some, else_branch=none)],
+                 [optional, value("x", [1])], [value("y", ["k"])], opset=18)
+    gives(tmp_path, made, [({"o": floats(4), "o.has_element": np.bool_(True), "x": floats(1)}, {"y": floats(4) + floats(1)}),
+                           ({"o": floats(0), "o.has_element": np.bool_(False), "x": floats(1)}, {"y": floats(1)})],
+          ways=("native artifact",))
 
 
 @pytest.mark.parametrize("given", [True, False])
@@ -301,7 +384,25 @@ def test_optional_at_the_border(tmp_path, given):
     if given:
         compare(compute(tmp_path / "plain", plain, [feeds], "mixed")[0], {"y": element}, "plain")
     else:
-        fails(tmp_path / "plain", plain, feeds, "has no element")
+        fails(tmp_path / "plain", plain, feeds, "producing y' (OptionalGetElement): the optional has no element")
+
+
+@pytest.mark.parametrize("nodes", [
+    [node("SequenceInsert", "s x seven", "t"), node("SequenceAt", "t zero", "y")],
+    [node("SequenceErase", "s seven", "t"), node("SequenceAt", "t zero", "y")],
+    [node("SequenceErase", "none zero", "t"), node("SequenceAt", "t zero", "y")],
+    [node("SequenceErase", "none i", "t"), node("SequenceAt", "t zero", "y")],
+    [node("ConcatFromSequence", "none", "y", axis=0)]], ids=["insert", "erase", "erase none", "erase any", "concat"])
+def test_branch_without_such_an_element(tmp_path, nodes):
+    """It may never be taken."""
+    plain = body([node("Exp", "x", "e")], [], [value("e", [2])])
+    made = model([node("SequenceConstruct", "x x", "s"), node("SequenceEmpty", "", "none", dtype=FLOAT),
+                  node("If", "c", "r", then_branch=plain, else_branch=body(nodes, [], [value("y", [2])]))],
+                 [value("x", [2]), value("c", [], BOOL), value("i", [], INT64)], [value("r", [2])],
+                 {"zero": np.int64(0), "seven": np.int64(7)})
+    feeds = {"x": floats(2), "i": np.int64(0)}
+    gives(tmp_path, made, [({**feeds, "c": np.bool_(True)}, {"r": np.exp(floats(2))})], ways=("mixed",))
+    fails(tmp_path, made, {**feeds, "c": np.bool_(False)}, "a branch was taken that makes no sense")
 
 
 def test_refusals(tmp_path):
