@@ -52,7 +52,8 @@ class Runs:
 
     def __init__(self, built):
         self.built, self.known, self.program = built, {}, build_program(built)
-        self.here = {provider["name"] for provider in json.loads(built.command("doctor", "--json"))["providers"]}
+        self.here = {provider["name"] for provider in json.loads(built.command("doctor", "--json"))["providers"]
+                     if not provider["libraries"] or any(not library["missing"] for library in provider["libraries"])}
         onnx.save(network(), built.work / "network.onnx")
 
     def __call__(self, provider: str, threads: int) -> dict:

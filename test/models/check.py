@@ -98,11 +98,14 @@ def make_inputs(path: pathlib.Path, given: dict, seed: int = 0) -> dict:
     rng = np.random.default_rng(seed)
     inputs = {}
     for name, kind in input_types(path).items():
-        chosen = given.get(name, [extent.dim_param or extent.dim_value for extent in kind.shape.dim])
+        chosen = given.get(name, [extent.dim_param or (extent.dim_value if extent.HasField("dim_value") else "?")
+                                  for extent in kind.shape.dim])
         if isinstance(chosen, np.ndarray):
             inputs[name] = chosen
             continue
         shape = [given.get(extent, extent) for extent in chosen]
+        if unknown := [extent for extent in shape if isinstance(extent, str)]:
+            raise ValueError(f"{path.name}: input '{name}' leaves {', '.join(unknown)} open; check.OPEN has no size")
         if kind.elem_type in LEAST or array_type(kind.elem_type).kind == "f":
             inputs[name] = narrow(rng.standard_normal(shape), kind.elem_type)
         else:
