@@ -381,22 +381,8 @@ private:
       open.push_back({std::move(choice), std::move(*low)});
     }
     double price = 0;
-    if (open.empty() || !mayFit(open.front(), relaxed))
-      return;
     for (auto level = open.rbegin(); level != open.rend() && solves < kMostSolves; ++level)
       searchPrice(*level, relaxed, price);
-  }
-
-  /// False where even the smallest cover that keeps to a choice is beyond the bound; then so are
-  /// those of smaller choices.
-  bool mayFit(const Level &level, bool relaxed) {
-    if (best && weightOf(*best).first <= weightOf(level.low).first)
-      return true;
-    auto smallest = solve(dearestFor(level.low), level.choice.caps, relaxed);
-    if (!smallest)
-      return false;
-    consider(*smallest);
-    return smallest->bytes <= double(most);
   }
 
   /// The cheapest cover of any memory within the caps, where `wider` is that of wider ones.
@@ -504,14 +490,14 @@ private:
     if (isHopeless(low, weightOf(low).second))
       return;
     std::optional<Priced> high;
-    const double dearest = dearestFor(low);
     auto first = [&] {
       if (price > 0)
         return price;
       // What was found below keeps to these caps, too.
       const bool isAlike =
           best && best->relaxed == relaxed && weightOf(*best).first == weightOf(low).first;
-      return isAlike ? (best->cost - low.cost) / double(low.memory - best->memory) : dearest;
+      return isAlike ? (best->cost - low.cost) / double(low.memory - best->memory)
+                     : dearestFor(low);
     };
     auto between = [&] { return (high->cost - low.cost) / (low.bytes - high->bytes); };
     double next = first();
@@ -539,7 +525,7 @@ private:
       if (high)
         next = low.bytes > high->bytes ? between() : 0;
       else
-        next = price < dearest ? std::min(kClimb * price, dearest) : 0;
+        next = price < dearestFor(low) ? std::min(kClimb * price, dearestFor(low)) : 0;
     }
   }
 
