@@ -21,7 +21,7 @@ std::vector<uint32_t> sorted(std::vector<uint32_t> values) {
 } // namespace
 
 ExtentSources::ExtentSources(const OpTable &table) : table(table) {
-  std::set<std::string> seen;
+  std::set<std::string> seen = table.outerSymbols; // nothing in a body is waited for to know these
   for (uint32_t number = 0; number < table.values.size(); ++number)
     for (const Extent &extent : table.values[number].extents) {
       if (extent.isStatic())

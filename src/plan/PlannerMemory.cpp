@@ -174,7 +174,8 @@ Expected<Plan> Planner::State::chooseWithinBound(Prefer prefer) {
   }
   plan->memoryBound = options.memory.of(memory);
   std::optional<Plan> nearest; // to the bound, of those beyond it
-  uint64_t excess = UINT64_MAX, withheld = 0;
+  bool isNearestKept = true;   // as it is; else it was found near another and is sought anew
+  uint64_t nearestMost = UINT64_MAX, excess = UINT64_MAX, withheld = 0;
   constexpr int kMostTurns = 4;
   for (int turn = 0; memory.total() > plan->memoryBound; ++turn) {
     uint64_t beyond = memory.total() - plan->memoryBound;
@@ -184,9 +185,23 @@ Expected<Plan> Planner::State::chooseWithinBound(Prefer prefer) {
     if (isNearer) {
       nearest = *plan;
       excess = beyond;
+      nearestMost = mostBytes;
+      isNearestKept = !isNearHint;
     }
-    if (turn == kMostTurns || (turn > 0 && (!isNearer || mostBytes == 0)))
-      return overBound(std::move(*nearest));
+    if (turn == kMostTurns || (turn > 0 && (!isNearer || mostBytes == 0))) {
+      if (isNearestKept)
+        return overBound(std::move(*nearest));
+      mostBytes = nearestMost;
+      boundHints[prefer].isKnown = false;
+      plan = choose(prefer);
+      if (!plan)
+        return plan;
+      memory = dovetail::memoryOf(*plan);
+      plan->memoryBound = options.memory.of(memory);
+      if (memory.total() > plan->memoryBound)
+        return overBound(std::move(*plan));
+      return plan;
+    }
     withheld += turn > 0 ? beyond : 0;
     uint64_t beside = memory.arena + withheld;
     mostBytes = plan->memoryBound > beside ? plan->memoryBound - beside : 0;

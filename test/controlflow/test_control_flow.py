@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 from bodies import BOOL, FLOAT, INT64, body, check, command, compute, floats, loop_body, model, node, value
 
@@ -231,6 +231,19 @@ def test_extents_found_out_beside_known_ones(tmp_path):
                        "axes": np.int64([1])})
     made = model([node("Loop", "trips - zero", "z", body=inner)], [value("x", ["N", 4]), value("trips", [], INT64)],
                  [value("z", [])], {"zero": np.float32(0)})
+    check(tmp_path, made, {"x": floats(3, 4), "trips": np.int64(3)}, {"x": floats(5, 4), "trips": np.int64(2)})
+
+
+def test_extents_of_a_shape_known_in_part(tmp_path):
+    """The first value of the body with the model's extent needs a shape that holds it."""
+    nodes = [node("Add", "i next_one", "end"), node("Unsqueeze", "end axis", "ends"),
+             node("Concat", "rows ends", "c", axis=0), node("ConstantOfShape", "c", "m", value=numpy_helper.from_array(
+                 np.float32([1]))), node("ReduceSum", "m", "sum", keepdims=0), node("Add", "acc sum", "more")]
+    inner = loop_body(nodes, [value("acc", [])], [value("more", [])],
+                      {"next_one": np.int64(1), "axis": np.int64([0])})
+    made = model([node("Shape", "x", "s"), node("Slice", "s first second", "rows"),
+                  node("Loop", "trips - zero", "z", body=inner)], [value("x", ["N", 4]), value("trips", [], INT64)],
+                 [value("z", [])], {"zero": np.float32(0), "first": np.int64([0]), "second": np.int64([1])})
     check(tmp_path, made, {"x": floats(3, 4), "trips": np.int64(3)}, {"x": floats(5, 4), "trips": np.int64(2)})
 
 

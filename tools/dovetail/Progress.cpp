@@ -3,8 +3,9 @@
 // The line of progress, cut to what fits on one.
 #include "Progress.h"
 
-#include <atomic>
 #include <cstdio>
+#include <mutex>
+#include <utility>
 
 #include <fmt/core.h>
 #include <sys/ioctl.h>
@@ -13,7 +14,9 @@
 namespace dovetail::cli {
 namespace {
 
-std::atomic<bool> isLineShown = false; // there is one line, and messages come from all threads
+// There is one line, and messages come from all threads.
+std::mutex mutex;
+bool isLineShown = false; ///< under the mutex
 
 size_t columnsOfTerminal() {
   constexpr size_t kUsual = 80;
@@ -52,6 +55,7 @@ void Progress::show(const std::string &stage, size_t done, size_t total, const s
   if (!what.empty())
     line += ": " + what;
   cutTo(line, columnsOfTerminal() - 1);
+  const std::lock_guard guard(mutex);
   isLineShown = true;
   std::fprintf(stderr, "\r\033[K%s", line.c_str());
   std::fflush(stderr);
@@ -64,7 +68,8 @@ plan::ProgressCallback Progress::callback() {
 }
 
 void Progress::erase() {
-  if (isLineShown.exchange(false))
+  const std::lock_guard guard(mutex);
+  if (std::exchange(isLineShown, false))
     std::fputs("\r\033[K", stderr);
 }
 
